@@ -1,0 +1,130 @@
+//! Nodes: the units of work, closed, each with all that its worker needs to know.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::study::{Cache, Data, Metric, Model, ProbeKind, Training};
+use crate::timeline::Segment;
+
+/// The content key of a node: 128 bits of BLAKE3 as 32 hexadecimal digits.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Key(pub String);
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.get(..12).unwrap_or(&self.0))
+    }
+}
+
+/// A unit of work.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Node {
+    /// Its identity.
+    pub key: Key,
+    /// For people: `phase 2 of [post, grow], seed 0`; names the first run that needs it.
+    pub label: String,
+    /// Keys of the nodes whose results it reads; the ones that `work` names.
+    pub needs: Vec<Key>,
+    /// What is done.
+    pub work: Work,
+}
+
+/// What a node does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Work {
+    /// Reads, splits and tokenises the text of a `data` declaration.
+    Corpus {
+        /// What is read; context, layout and shard do not matter here.
+        data: Arc<Data>,
+    },
+    /// Trains a teacher from its first step to its last.
+    Teacher(Box<Phase>),
+    /// Runs a teacher over the sequences that students will see and over the holdout.
+    TeacherLogits(Box<TeacherLogits>),
+    /// Trains from one checkpoint to the next.
+    Phase(Box<Phase>),
+    /// Looks closely at the checkpoint of a phase.
+    Probe(Box<Probe>),
+}
+
+/// A stretch of training.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// The run's seed: first values and order of sequences.
+    pub seed: u64,
+    /// The tokens.
+    pub corpus: Key,
+    /// How they are laid into sequences.
+    pub data: Arc<Data>,
+    /// The architecture at its final depth.
+    pub model: Arc<Model>,
+    /// Loss, optimizer, clip, micro-batch; rate and batch are those of the segment.
+    pub training: Arc<Training>,
+    /// The phase before, whose checkpoint this one goes on from.
+    pub parent: Option<Key>,
+    /// Depth, learning rate, what learns, what is read.
+    pub segment: Segment,
+    /// Where the teacher's logits, embedding or head come from.
+    pub teacher: Option<TeacherUse>,
+    /// What is measured after which steps of the run, ascending; its first and last step among them.
+    pub measures: Vec<(Metric, Vec<u64>)>,
+}
+
+/// How a phase uses its teacher.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TeacherUse {
+    /// The node that trained it.
+    pub node: Key,
+    /// Its architecture.
+    pub model: Arc<Model>,
+    /// The node that holds its cached logits; `None`: it runs online.
+    pub logits: Option<Key>,
+}
+
+/// A cache of logits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TeacherLogits {
+    /// The tokens.
+    pub corpus: Key,
+    /// How they are laid into sequences.
+    pub data: Arc<Data>,
+    /// The teacher.
+    pub teacher: Key,
+    /// Its architecture.
+    pub model: Arc<Model>,
+    /// `All` or `Top`.
+    pub cache: Cache,
+    /// Softening of the teacher; log-probabilities are kept at this temperature.
+    pub temperature: f64,
+    /// So many shards from the first are covered, and the holdout.
+    pub shards: u64,
+}
+
+/// A close look at a checkpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Probe {
+    /// What is looked at.
+    pub kind: ProbeKind,
+    /// Sequences of the fixed batch, from the start of the holdout.
+    pub sequences: u64,
+    /// Tokens of each.
+    pub tokens: u64,
+    /// The tokens.
+    pub corpus: Key,
+    /// How they are laid into sequences.
+    pub data: Arc<Data>,
+    /// The phase whose checkpoint is read.
+    pub phase: Key,
+    /// The architecture.
+    pub model: Arc<Model>,
+    /// The segment of that phase, for stack and blocks.
+    pub segment: Segment,
+}

@@ -1,0 +1,7 @@
+//! Executes a plan into a store and tells its story.
+//!
+//! Owns the store's layout, locks, resuming and the order of work. Deliberately knows no arms, no claims and no tensor: a [`worker::Worker`]
+//! does a node's work. Invariant: a node in the store is whole or absent.
+
+pub mod record;
+pub mod worker;

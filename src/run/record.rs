@@ -1,0 +1,113 @@
+//! What the store keeps of a node: plain types of their own, versioned, apart from the types of the domain.
+//!
+//! Files of a node: `record.ron` (a [`Record`]), `metrics.jsonl` (a [`MetricLine`] a line), for phases `checkpoint.safetensors`, for probes
+//! `probe.json` (a [`ProbeRecord`]). Wall-clock times are kept elsewhere, so that the same plan gives the same bytes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the layout described here.
+pub const VERSION: u32 = 1;
+
+/// `record.ron`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`VERSION`].
+    pub version: u32,
+    /// The node's key.
+    pub key: String,
+    /// `corpus`, `teacher`, `teacher_logits`, `phase`, `probe`.
+    pub kind: String,
+    /// BLAKE3 of each other file of the node, by name.
+    pub files: BTreeMap<String, String>,
+    /// Counts that the worker kept while working (`steps`, `tokens`, `active_layer_tokens`, `trained_layer_tokens`), to be compared with the plan's.
+    pub counts: BTreeMap<String, u64>,
+}
+
+/// A number that survives JSON: NaN and the infinities are the texts `NaN`, `inf`, `-inf`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(into = "RealText", from = "RealText")]
+pub struct Real(pub f64);
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum RealText {
+    Number(f64),
+    Text(String),
+}
+impl From<Real> for RealText {
+    fn from(real: Real) -> Self {
+        if real.0.is_finite() { RealText::Number(real.0) } else { RealText::Text(format!("{}", real.0)) }
+    }
+}
+impl From<RealText> for Real {
+    fn from(text: RealText) -> Self {
+        match text {
+            RealText::Number(value) => Real(value),
+            RealText::Text(text) => Real(text.parse().unwrap_or(f64::NAN)),
+        }
+    }
+}
+
+/// A line of `metrics.jsonl`: what was seen after `step` steps of the run (`train_loss`, `grad_norm` and `lr` belong to the step that then follows).
+///
+/// A phase's first line with measures is the model after the event that began it; its last, the model before the next event.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MetricLine {
+    /// Steps done.
+    pub step: u64,
+    /// Metric name to value.
+    pub values: BTreeMap<String, Real>,
+}
+
+/// `probe.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "probe", rename_all = "snake_case")]
+pub enum ProbeRecord {
+    /// Boundary RMS, one row for each block from the bottom.
+    BoundaryRms {
+        /// Rows.
+        blocks: Vec<BoundaryRms>,
+    },
+    /// Block removal, one row for each block from the bottom.
+    BlockRemoval {
+        /// Cross entropy with every block in place, nats a token.
+        ce: Real,
+        /// Rows.
+        blocks: Vec<BlockRemoval>,
+    },
+}
+
+/// RMS of the residual stream after a block (and its boundary equation): r_t = sqrt(mean_d h²), over the tokens of the probe batch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BoundaryRms {
+    /// Over all real tokens.
+    pub all: Moments,
+    /// Over structural tokens: those that end a document.
+    pub structural: Moments,
+    /// Over the others.
+    pub regular: Moments,
+}
+
+/// Moments over tokens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Moments {
+    /// Number of tokens.
+    pub n: u64,
+    /// Mean; NaN for no token.
+    pub mean: Real,
+    /// Standard deviation, divided by n.
+    pub std: Real,
+    /// Fourth standardised moment (3 for a normal).
+    pub kurtosis: Real,
+}
+
+/// What happens without a block.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BlockRemoval {
+    /// CE(block skipped) − CE, nats a token; a skipped block takes its norms with it.
+    pub delta_ce: Real,
+    /// arccos(cos(h_in, h_out))/π, mean over tokens of the arccos.
+    pub angle: Real,
+}

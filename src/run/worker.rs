@@ -1,0 +1,83 @@
+//! The seam between the runner and whoever does the work.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::plan::node::{Key, Node};
+
+/// Does the work of one node. Same node and same inputs give the same bytes in the folder, whatever happened in between.
+pub trait Worker: Sync {
+    /// Works in `desk.folder` until the node's files are whole there.
+    ///
+    /// What an earlier attempt left in the folder is taken up again: a phase goes on from its last periodic checkpoint.
+    /// The worker leaves no file there but the node's own when it is done.
+    fn work(&self, node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure>;
+}
+
+/// Where a node's work is done.
+pub struct Desk<'a> {
+    /// A folder of its own; kept between attempts.
+    pub folder: &'a Path,
+    /// Folders of finished nodes, by key.
+    pub finished: &'a dyn Fn(&Key) -> PathBuf,
+    /// Set when the run should end soon: save and return [`Outcome::Interrupted`].
+    pub stop: &'a AtomicBool,
+    /// A periodic checkpoint is due after this much time.
+    pub save_every: Duration,
+    /// Hears of progress; may be ignored by everyone.
+    pub tell: &'a mut dyn FnMut(Progress),
+}
+
+impl Desk<'_> {
+    /// Whether the run should end soon.
+    pub fn stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// How far a node is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// Units done since the node's beginning (steps, sequences, documents).
+    pub done: u64,
+    /// Units in all.
+    pub total: u64,
+    /// Real tokens worked on since the last report.
+    pub tokens: u64,
+    /// The latest training loss, where there is one.
+    pub loss: Option<f64>,
+}
+
+/// How an attempt ended well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The node's files are whole.
+    Done,
+    /// Stopped on request; all progress is kept.
+    Interrupted,
+}
+
+/// How an attempt ended badly.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The loss is not finite any more. The last good checkpoint is kept.
+    #[error("diverged at step {step}: {what}")]
+    Diverged {
+        /// The step of the run.
+        step: u64,
+        /// The first tensor at fault, or `loss`.
+        what: String,
+    },
+    /// An input is not what the plan says.
+    #[error("{0}")]
+    Input(String),
+    /// The disk.
+    #[error("{context}: {source}")]
+    Io {
+        /// What was being done.
+        context: String,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,47 @@
+//! Teachers: trained by us or read from a checkpoint.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Model, Training};
+
+/// A `teacher` declaration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Teacher {
+    /// Its name in the file.
+    pub name: String,
+    /// The `///` text before it.
+    pub doc: Option<String>,
+    /// Where its weights come from.
+    pub source: TeacherSource,
+    /// How its logits reach the student.
+    pub cache: Cache,
+}
+
+/// Where the weights come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum TeacherSource {
+    /// `model …` and `train 3_000 steps with base`: on the study's data, seed 0, one teacher for all seeds and arms.
+    Trained {
+        /// Its architecture.
+        model: Arc<Model>,
+        /// How it is trained.
+        training: Arc<Training>,
+        /// For how long.
+        steps: u64,
+    },
+    /// `checkpoint "Qwen3-8B-Base"`: a Hugging Face folder, relative to the folder of the `.exp` file.
+    Checkpoint(String),
+}
+
+/// `cache none | all | top K`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Cache {
+    /// The teacher runs beside the student in every step.
+    None,
+    /// All log-probabilities of every sequence, computed once.
+    All,
+    /// The K most likely tokens; the missing mass is one more outcome.
+    Top(usize),
+}

@@ -1,0 +1,128 @@
+//! How a step is taken: loss, optimizer, learning rate, batch.
+
+use serde::{Deserialize, Serialize};
+
+/// A `training` declaration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Training {
+    /// Its name in the file.
+    pub name: String,
+    /// The `///` text before it.
+    pub doc: Option<String>,
+    /// What is minimised.
+    pub loss: Loss,
+    /// How parameters move.
+    pub optimizer: Optimizer,
+    /// The shape of the learning rate; its peak is the optimizer's `lr`.
+    pub rate: RateShape,
+    /// How much is read per step.
+    pub batch: Batch,
+    /// Global norm to which gradients are clipped; `None`: they are not.
+    pub clip: Option<f64>,
+    /// Arithmetic.
+    pub precision: Precision,
+}
+
+/// Σ factor × term, each the mean over the real tokens of the whole batch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Loss {
+    /// In the order written; equal terms added up.
+    pub terms: Vec<(f64, LossTerm)>,
+}
+
+/// One term of a loss.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum LossTerm {
+    /// −log softmax(z)\[label\], natural logarithm.
+    CrossEntropy,
+    /// τ² · KL(teacher ‖ student), both softened by τ (1503.02531).
+    Kl {
+        /// Name of the teacher.
+        teacher: String,
+        /// τ.
+        temperature: f64,
+    },
+}
+
+/// `optimizer adamw(…)`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Optimizer {
+    /// Decoupled decay (1711.05101), state and step count per parameter.
+    AdamW {
+        /// Peak learning rate.
+        lr: f64,
+        /// Decay rates of the moments.
+        betas: (f64, f64),
+        /// Added to the root of the second moment.
+        eps: f64,
+        /// w is multiplied by 1 − lr · decay.
+        decay: f64,
+        /// On all tensors; otherwise on matrices and embeddings only.
+        decay_all: bool,
+    },
+}
+
+/// `lr warmup 100 steps then cosine to 1%`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RateShape {
+    /// At step r from the restart: peak · (r + 1) / warm-up.
+    pub warmup: Warmup,
+    /// From the end of the warm-up to the next restart or the end.
+    pub shape: Shape,
+}
+
+/// Length of the warm-up.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Warmup {
+    /// In steps; 0 is none.
+    Steps(u64),
+    /// A fraction of the span between restarts, rounded to steps.
+    Fraction(f64),
+}
+
+/// Shape after the warm-up.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Shape {
+    /// The peak.
+    Constant,
+    /// A straight line from the peak to the floor.
+    Linear {
+        /// Where it ends.
+        to: Floor,
+    },
+    /// floor + (peak − floor) · (1 + cos πx) / 2 (1608.03983).
+    Cosine {
+        /// Where it ends.
+        to: Floor,
+    },
+    /// The peak, then a straight line to 0 over the last fraction of the span (2404.06395).
+    Wsd {
+        /// The fraction.
+        decay: f64,
+    },
+}
+
+/// Where a shape ends.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Floor {
+    /// `to 1%`: of the peak.
+    OfPeak(f64),
+    /// `to 1e-6`: a learning rate.
+    Rate(f64),
+}
+
+/// `batch 64 sequences in 8`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Batch {
+    /// Sequences of one step.
+    pub sequences: u64,
+    /// Sequences held at a time; divides nothing in particular, the last micro-batch may be smaller.
+    pub micro: u64,
+}
+
+/// `precision f32`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Precision {
+    /// 32-bit floats throughout.
+    F32,
+}

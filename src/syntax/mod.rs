@@ -1,0 +1,6 @@
+//! Text to tree and back: `parse` makes an [`ast::File`] from a text, `print` lays one out again.
+//!
+//! Owns the shape of the text only. Deliberately knows no field, no unit and no keyword of a declaration's body: `check` does.
+//! Invariant: a tree may be incomplete, never invalid; what could not be read is a diagnostic beside it.
+
+pub mod ast;
