@@ -1,1 +1,17 @@
-//! (placeholder)
+//! From text to batches: documents, tokens, sequences, shards, order.
+//!
+//! Owns the reading of data. `pack` and `order` are pure and serve the planner too; the rest is the rim. Deliberately knows no model.
+//! Invariant: which tokens a step reads is a function of the corpus, the `data` declaration, the seed and the position alone.
+
+pub mod batch;
+pub mod corpus;
+pub mod documents;
+pub mod facts;
+pub mod order;
+pub mod pack;
+pub mod reader;
+pub mod tales;
+
+pub use batch::Batch;
+pub use corpus::{Corpus, CorpusError};
+pub use reader::Reader;
