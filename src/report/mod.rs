@@ -1,1 +1,13 @@
-//! (placeholder)
+//! What came out: tables, figures and verdicts from the records of a study.
+//!
+//! ```text
+//! Story ──findings──▶ Findings ──render──▶ Markdown, HTML, CSV, JSON
+//! ```
+//!
+//! Owns the choice of contrasts, the layout of tables and figures, and how a number is printed. Deliberately knows no store, no
+//! plan and no tensor: whoever gathers a [`Story`] does. Invariant: a report is a pure function of its story, and every number in
+//! it that is an aggregate says how many runs it rests on and why others are left out.
+
+pub mod story;
+
+pub use story::{Planned, ProbeStory, RunState, RunStory, Story, TeacherStory};
