@@ -55,6 +55,19 @@ pub enum Work {
     Probe(Box<Probe>),
 }
 
+impl Work {
+    /// The kind's word in plans and records.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Work::Corpus { .. } => "corpus",
+            Work::Teacher(_) => "teacher",
+            Work::TeacherLogits(_) => "teacher_logits",
+            Work::Phase(_) => "phase",
+            Work::Probe(_) => "probe",
+        }
+    }
+}
+
 /// A stretch of training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Phase {

@@ -23,6 +23,41 @@ pub struct Record {
     pub files: BTreeMap<String, String>,
     /// Counts that the worker kept while working (`steps`, `tokens`, `active_layer_tokens`, `trained_layer_tokens`), to be compared with the plan's.
     pub counts: BTreeMap<String, u64>,
+    /// BLAKE3 of all of the above; see [`Record::seal`].
+    pub seal: String,
+}
+
+impl Record {
+    /// The seal that belongs to the other fields.
+    pub fn seal(&self) -> String {
+        let mut hasher = blake3::Hasher::new_derive_key("xrun 2026 record seal v1");
+        let mut field = |text: &str| {
+            hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+        };
+        field(&self.version.to_string());
+        field(&self.key);
+        field(&self.kind);
+        for (name, hash) in &self.files {
+            field(name);
+            field(hash);
+        }
+        for (name, count) in &self.counts {
+            field(name);
+            field(&count.to_string());
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+}
+
+/// `failures/KEY.ron`: why the last attempt at a node ended badly. Removed by the next attempt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FailureRecord {
+    /// For people.
+    pub label: String,
+    /// What was said.
+    pub reason: String,
+    /// The step at which the loss was not finite, if that was it.
+    pub diverged_at: Option<u64>,
 }
 
 /// A number that survives JSON: NaN and the infinities are the texts `NaN`, `inf`, `-inf`.

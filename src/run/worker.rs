@@ -1,5 +1,6 @@
 //! The seam between the runner and whoever does the work.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -50,10 +51,10 @@ pub struct Progress {
 }
 
 /// How an attempt ended well.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The node's files are whole.
-    Done,
+    /// The node's files are whole; counts for its record (`steps`, `tokens`, `active_layer_tokens`, `trained_layer_tokens`).
+    Done(BTreeMap<String, u64>),
     /// Stopped on request; all progress is kept.
     Interrupted,
 }

@@ -1,0 +1,228 @@
+//! The store: one folder that holds what has been computed, by key.
+//!
+//! ```text
+//! nodes/KEY/       a finished node: record.ron and the files that it names; never written again
+//! work/KEY/        a node under way; kept between attempts
+//! work/KEY.lock    held by whoever works on it
+//! failures/KEY.ron why the last attempt ended badly
+//! times.jsonl      wall-clock of finished nodes: of this machine, and no part of any result
+//! ```
+//!
+//! Invariant: `nodes/KEY` appears by a rename after its files are on the disk, so that it is whole or absent. What is read is checked
+//! against the hashes of its record; what does not agree is damaged and counts as absent.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::record::{FailureRecord, Record, VERSION};
+use crate::plan::node::Key;
+
+/// Why the store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The disk.
+    #[error("{context} `{}`: {source}", path.display())]
+    Io {
+        /// What was being done.
+        context: &'static str,
+        /// Which file or folder.
+        path: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// A record cannot be written.
+    #[error("cannot write the record of {key}: {reason}")]
+    Record {
+        /// Whose.
+        key: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What the store knows of a node.
+#[derive(Debug, Clone, PartialEq)]
+pub enum State {
+    /// Finished, and its files are as its record says.
+    Finished(Record),
+    /// There is something, but it is not to be trusted; says why.
+    Damaged(String),
+    /// Nothing.
+    Absent,
+}
+
+/// A folder with results.
+#[derive(Debug, Clone)]
+pub struct Store {
+    root: PathBuf,
+}
+
+/// Held while a node is worked on; released when dropped, also by the death of the process.
+#[derive(Debug)]
+pub struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // The lock goes with the file handle; its file stays, since removing it would race with whoever waits for it.
+        let _ = self.0.unlock();
+    }
+}
+
+impl Store {
+    /// The store in `root`, which need not exist; nothing is written.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+    /// Makes the folders, private to the user.
+    pub fn create(&self) -> Result<(), StoreError> {
+        for folder in ["nodes", "work", "failures"] {
+            let path = self.root.join(folder);
+            fs::create_dir_all(&path).map_err(io("cannot create", &path))?;
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            fs::set_permissions(&self.root, fs::Permissions::from_mode(0o700)).map_err(io("cannot make private", &self.root))?;
+        }
+        Ok(())
+    }
+    /// The folder of a finished node.
+    pub fn node(&self, key: &Key) -> PathBuf {
+        self.root.join("nodes").join(&key.0)
+    }
+    /// The folder of a node under way.
+    pub fn work(&self, key: &Key) -> PathBuf {
+        self.root.join("work").join(&key.0)
+    }
+    /// Whether a node seems finished: its record is there. For plans; whoever reads a node asks for its [`Store::state`].
+    pub fn has(&self, key: &Key) -> bool {
+        self.node(key).join("record.ron").is_file()
+    }
+    /// What the store knows of a node, every file hashed anew.
+    pub fn state(&self, key: &Key) -> State {
+        self.checked(key, |_| true)
+    }
+    /// As [`Store::state`], with only the named file hashed: for readers of a single file.
+    pub fn state_of_file(&self, key: &Key, file: &str) -> State {
+        self.checked(key, |name| name == file)
+    }
+    fn checked(&self, key: &Key, wanted: impl Fn(&str) -> bool) -> State {
+        let folder = self.node(key);
+        if !folder.exists() {
+            return State::Absent;
+        }
+        let record = match self.record(key) {
+            Ok(record) => record,
+            Err(reason) => return State::Damaged(reason),
+        };
+        for (name, expected) in record.files.iter().filter(|(name, _)| wanted(name)) {
+            match hash(&folder.join(name)) {
+                Ok(found) if found == *expected => {}
+                Ok(_) => return State::Damaged(format!("`{name}` is not what was written")),
+                Err(error) => return State::Damaged(format!("`{name}`: {error}")),
+            }
+        }
+        State::Finished(record)
+    }
+    fn record(&self, key: &Key) -> Result<Record, String> {
+        let text = fs::read_to_string(self.node(key).join("record.ron")).map_err(|error| format!("its record: {error}"))?;
+        let record: Record = ron::from_str(&text).map_err(|error| format!("its record: {error}"))?;
+        if record.version != VERSION {
+            return Err(format!("its record has version {}, this xrun writes {VERSION}", record.version));
+        }
+        if record.key != key.0 || record.seal != record.seal() {
+            return Err("its record is not what was written".into());
+        }
+        Ok(record)
+    }
+    /// Takes the lock of a node, or `None` while another process or thread holds it.
+    pub fn lock(&self, key: &Key) -> Result<Option<Lock>, StoreError> {
+        let path = self.root.join("work").join(format!("{key}.lock"));
+        let file =
+            OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(io("cannot open the lock", &path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Lock(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(source)) => Err(StoreError::Io { context: "cannot lock", path, source }),
+        }
+    }
+    /// Makes the work folder of a node; what an earlier attempt left there stays.
+    pub fn begin(&self, key: &Key) -> Result<PathBuf, StoreError> {
+        let path = self.work(key);
+        fs::create_dir_all(&path).map_err(io("cannot create", &path))?;
+        let failure = self.failure_path(key);
+        if failure.exists() {
+            fs::remove_file(&failure).map_err(io("cannot remove", &failure))?;
+        }
+        Ok(path)
+    }
+    /// Seals the work folder and moves it among the finished nodes. A damaged node of the same key gives way.
+    pub fn finish(&self, key: &Key, kind: &str, counts: BTreeMap<String, u64>) -> Result<(), StoreError> {
+        let work = self.work(key);
+        let mut files = BTreeMap::new();
+        for entry in fs::read_dir(&work).map_err(io("cannot list", &work))? {
+            let path = entry.map_err(io("cannot list", &work))?.path();
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            if name == "record.ron" {
+                continue;
+            }
+            File::open(&path).and_then(|file| file.sync_all()).map_err(io("cannot flush", &path))?;
+            files.insert(name, hash(&path).map_err(io("cannot read back", &path))?);
+        }
+        let mut record = Record { version: VERSION, key: key.0.clone(), kind: kind.into(), files, counts, seal: String::new() };
+        record.seal = record.seal();
+        write_ron(&work.join("record.ron"), &record, &key.0)?;
+        sync_folder(&work)?;
+        let node = self.node(key);
+        if node.exists() {
+            // Its key is held by our lock, and it was found damaged: nobody reads it.
+            fs::remove_dir_all(&node).map_err(io("cannot remove the damaged", &node))?;
+        }
+        fs::rename(&work, &node).map_err(io("cannot move into place", &node))?;
+        sync_folder(&self.root.join("nodes"))
+    }
+    /// Notes why an attempt ended badly; the work folder stays for the next one.
+    pub fn fail(&self, key: &Key, failure: &FailureRecord) -> Result<(), StoreError> {
+        write_ron(&self.failure_path(key), failure, &key.0)
+    }
+    /// Why the last attempt at a node ended badly, if it did.
+    pub fn failure(&self, key: &Key) -> Option<FailureRecord> {
+        let text = fs::read_to_string(self.failure_path(key)).ok()?;
+        ron::from_str(&text).ok()
+    }
+    fn failure_path(&self, key: &Key) -> PathBuf {
+        self.root.join("failures").join(format!("{key}.ron"))
+    }
+    /// Appends a line to the wall-clock log. Losing it loses nothing, so that failures are not reported.
+    pub fn note_time(&self, line: &serde_json::Value) {
+        if let Ok(mut file) = OpenOptions::new().create(true).append(true).open(self.root.join("times.jsonl")) {
+            let _ = writeln!(file, "{line}");
+        }
+    }
+}
+
+fn io<'a>(context: &'static str, path: &'a Path) -> impl Fn(std::io::Error) -> StoreError + 'a {
+    move |source| StoreError::Io { context, path: path.into(), source }
+}
+
+fn hash(path: &Path) -> std::io::Result<String> {
+    Ok(blake3::Hasher::new().update_mmap(path)?.finalize().to_hex().to_string())
+}
+
+/// Writes a file whole: beside its place, flushed, then moved there.
+fn write_ron<T: serde::Serialize>(path: &Path, value: &T, key: &str) -> Result<(), StoreError> {
+    let text = ron::ser::to_string_pretty(value, ron::ser::PrettyConfig::default())
+        .map_err(|error| StoreError::Record { key: key.into(), reason: error.to_string() })?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(io("cannot write into", folder))?;
+    file.write_all(text.as_bytes()).map_err(io("cannot write", path))?;
+    file.as_file().sync_all().map_err(io("cannot flush", path))?;
+    file.persist(path).map_err(|error| io("cannot write", path)(error.error))?;
+    Ok(())
+}
+
+fn sync_folder(path: &Path) -> Result<(), StoreError> {
+    File::open(path).and_then(|folder| folder.sync_all()).map_err(io("cannot flush", path))
+}
