@@ -1,13 +1,22 @@
 //! Names, shapes, first values and groups of every parameter: one function of architecture and stack.
+//!
+//! Owns the list that prices, allocates, loads and exports a model. Deliberately knows no tensor and no file. Invariant: names are
+//! those of layers' identities, so that growth renames nothing; the n-th norm of an equation is `norm`, `norm2`, `norm3`, …, and
+//! likewise its gains and learned scalars, in the order of [`Equation`]'s slots.
 
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+use crate::study::equation::{Branches, Equation, Moment, Stream, Sublayer};
+use crate::study::placement::{Body, Weight};
+use crate::study::{Embedding, Ffn, Init, Model, NormKind, Placement, Vocabulary};
 use crate::timeline::LayerId;
 
 /// One parameter tensor, before it exists.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ParamSpec {
-    /// Stable under growth: `embedding`, `layers.3.attention.q`, `layers.3.ffn.norm`, `blocks.0.boundary.norm`, `exit.norm`, `head`.
+    /// Stable under growth: `embedding`, `layers.3.attention.q`, `layers.3.ffn.norm`, `layers.5.boundary.norm` (of the block that
+    /// layer 5 ends), `exit.norm`, `head`.
     pub name: String,
     /// Row-major; matrices are (out, in) as in PyTorch and Hugging Face, y = x Wᵀ.
     pub shape: Vec<usize>,
@@ -40,6 +49,8 @@ pub enum FirstValue {
     Constant(f64),
     /// A tensor of the teacher.
     Teacher(TeacherTensor),
+    /// The tensor of the same name in a safetensors file, relative to the folder of the `.exp` file.
+    File(String),
 }
 
 /// Tensors that a student may take from its teacher.
@@ -66,4 +77,244 @@ pub enum Group {
     Norm,
     /// Gains and learned scalars.
     Gain,
+}
+
+/// Every parameter of `model` while its layers are `stack`, from the bottom to the top.
+///
+/// `block_ends` says after how many layers each block ends; `Vocabulary::OfTokenizer` must have been resolved, and counts 0 here.
+/// A branch that depends on the step brings its parameters along whether it holds or not.
+pub fn parameters(model: &Model, stack: &[LayerId], block_ends: &[usize]) -> Vec<ParamSpec> {
+    let mut list = List { model, specs: IndexMap::new() };
+    let around = Moment { layer: 0, depth: model.layers, active_depth: stack.len(), step: 0 };
+    let table = vec![vocabulary(model), model.width];
+
+    let embedding = list.matrix_first(model.embedding, TeacherTensor::Embedding);
+    list.push("embedding".to_owned(), table.clone(), embedding, Group::Embedding, None);
+    if let Some(entry) = entry(model) {
+        list.equation("entry", entry, &around, None, true);
+    }
+    for (place, &id) in stack.iter().enumerate() {
+        let moment = Moment { layer: place + 1, ..around };
+        list.layer(place, id, &moment);
+        if block_ends.contains(&(place + 1))
+            && let Some(boundary) = boundary(model, place)
+        {
+            list.equation(&format!("layers.{}.boundary", id.0), boundary, &moment, Some(id), true);
+        }
+    }
+    if let Some(exit) = exit(model) {
+        list.equation("exit", exit, &around, None, true);
+    }
+    if !tied(model) {
+        let head = list.matrix_first(model.head, TeacherTensor::Head);
+        list.push("head".to_owned(), table, head, Group::Head, None);
+    }
+    list.specs.into_values().collect()
+}
+
+/// Token types; 0 while the tokenizer is unknown.
+pub fn vocabulary(model: &Model) -> usize {
+    match model.vocabulary {
+        Vocabulary::Size(size) => size,
+        Vocabulary::OfTokenizer => 0,
+    }
+}
+
+/// Whether the head is the embedding.
+pub fn tied(model: &Model) -> bool {
+    model.embedding == Embedding::Tied || model.head == Embedding::Tied
+}
+
+/// The placements of attention and of the feed-forward network at a place of the stack, from 0.
+pub fn placements(model: &Model, place: usize) -> (&Placement, &Placement) {
+    let wiring = &model.wiring;
+    let (attention, ffn) = wiring.layers[place.min(wiring.layers.len() - 1)];
+    (&wiring.placements[attention], &wiring.placements[ffn])
+}
+
+/// The equation on the embeddings: that of the first layer's attention.
+pub fn entry(model: &Model) -> Option<&Equation> {
+    placements(model, 0).0.entry.as_ref()
+}
+
+/// The equation after the block that ends with the layer at this place.
+pub fn boundary(model: &Model, place: usize) -> Option<&Equation> {
+    placements(model, place).1.boundary.as_ref()
+}
+
+/// The equation before the head: that of the last layer's feed-forward network, at the final depth.
+pub fn exit(model: &Model) -> Option<&Equation> {
+    placements(model, model.layers.saturating_sub(1)).1.exit.as_ref()
+}
+
+/// Name of the `slot`-th norm, gain or learned scalar of the equation whose parameters begin with `prefix`.
+pub fn slot_name(prefix: &str, kind: &str, slot: usize) -> String {
+    if slot == 0 { format!("{prefix}.{kind}") } else { format!("{prefix}.{kind}{}", slot + 1) }
+}
+
+struct List<'a> {
+    model: &'a Model,
+    specs: IndexMap<String, ParamSpec>,
+}
+
+impl List<'_> {
+    fn push(&mut self, name: String, shape: Vec<usize>, first: FirstValue, group: Group, layer: Option<LayerId>) {
+        self.specs.entry(name.clone()).or_insert(ParamSpec { name, shape, first, group, layer });
+    }
+
+    fn normal(&self, factor: f64) -> FirstValue {
+        match &self.model.init {
+            Init::Normal { std } => FirstValue::Normal { std: *std, factor },
+            Init::From(file) => FirstValue::File(file.clone()),
+        }
+    }
+
+    fn constant(&self, value: f64) -> FirstValue {
+        match &self.model.init {
+            Init::Normal { .. } => FirstValue::Constant(value),
+            Init::From(file) => FirstValue::File(file.clone()),
+        }
+    }
+
+    fn matrix_first(&self, from: Embedding, tensor: TeacherTensor) -> FirstValue {
+        match from {
+            Embedding::Own | Embedding::Tied => self.normal(1.0),
+            Embedding::Teacher { .. } => FirstValue::Teacher(tensor),
+        }
+    }
+
+    fn layer(&mut self, place: usize, id: LayerId, moment: &Moment) {
+        let (attention, ffn) = placements(self.model, place);
+        let prefix = format!("layers.{}", id.0);
+        match (&attention.body, &ffn.body) {
+            (Body::Layer(branches), _) | (Body::Sublayers { .. }, Body::Layer(branches)) => {
+                self.branches(&prefix, &prefix, branches, attention, moment, id);
+            }
+            (Body::Sublayers { attention: first, .. }, Body::Sublayers { ffn: second, .. }) => {
+                self.branches(&prefix, &format!("{prefix}.attention"), first, attention, moment, id);
+                self.branches(&prefix, &format!("{prefix}.ffn"), second, ffn, moment, id);
+            }
+        }
+    }
+
+    /// The sublayers of each equation that may hold at `moment`, then its own parameters.
+    fn branches(&mut self, layer: &str, own: &str, branches: &Branches, placement: &Placement, moment: &Moment, id: LayerId) {
+        for equation in possible(branches, moment) {
+            let mut sublayers = Vec::new();
+            for stream in streams(equation) {
+                walk(stream, &mut |part| {
+                    if let Stream::Sublayer { sublayer, .. } = part {
+                        sublayers.push(*sublayer);
+                    }
+                });
+            }
+            for sublayer in sublayers {
+                match sublayer {
+                    Sublayer::Attention { qkv_norm } => self.attention(layer, qkv_norm, placement, moment, id),
+                    Sublayer::Ffn => self.ffn(layer, placement, moment, id),
+                }
+            }
+            self.equation(own, equation, moment, Some(id), false);
+        }
+    }
+
+    fn matrix(&mut self, name: String, shape: [usize; 2], weight: Weight, placement: &Placement, moment: &Moment, id: LayerId) {
+        let factors = placement.init.iter().filter(|factor| factor.weights.contains(&weight));
+        let first = self.normal(factors.map(|factor| factor.factor.at(moment)).product());
+        self.push(name, shape.to_vec(), first, Group::Matrix, Some(id));
+    }
+
+    fn attention(&mut self, layer: &str, qkv_norm: bool, placement: &Placement, moment: &Moment, id: LayerId) {
+        let Model { width, heads, kv_heads, head_dim, .. } = *self.model;
+        let (queries, keys) = (heads * head_dim, kv_heads * head_dim);
+        let shapes = [
+            ("q", [queries, width], Weight::Q),
+            ("k", [keys, width], Weight::K),
+            ("v", [keys, width], Weight::V),
+            ("o", [width, queries], Weight::O),
+        ];
+        for (short, shape, weight) in shapes {
+            self.matrix(format!("{layer}.attention.{short}"), shape, weight, placement, moment, id);
+        }
+        let normed =
+            [("q_norm", qkv_norm || self.model.qk_norm), ("k_norm", qkv_norm || self.model.qk_norm), ("v_norm", qkv_norm)];
+        for (short, _) in normed.into_iter().filter(|(_, present)| *present) {
+            let first = self.constant(1.0);
+            self.push(format!("{layer}.attention.{short}"), vec![head_dim], first, Group::Norm, Some(id));
+        }
+    }
+
+    fn ffn(&mut self, layer: &str, placement: &Placement, moment: &Moment, id: LayerId) {
+        let width = self.model.width;
+        let (gated, hidden) = match self.model.ffn {
+            Ffn::SwiGlu { width } => (true, width),
+            Ffn::Gelu { width } => (false, width),
+        };
+        if gated {
+            self.matrix(format!("{layer}.ffn.gate"), [hidden, width], Weight::Gate, placement, moment, id);
+        }
+        self.matrix(format!("{layer}.ffn.up"), [hidden, width], Weight::Up, placement, moment, id);
+        self.matrix(format!("{layer}.ffn.down"), [width, hidden], Weight::Down, placement, moment, id);
+    }
+
+    /// Norms, gains and learned scalars of one equation. `around`: outside layers, where norms may start as the teacher's last.
+    fn equation(&mut self, prefix: &str, equation: &Equation, moment: &Moment, layer: Option<LayerId>, around: bool) {
+        let width = self.model.width;
+        let biased = matches!(self.model.norm.kind, NormKind::Layer { bias: true });
+        let from_teacher = around && matches!(self.model.head, Embedding::Teacher { .. });
+        for stream in streams(equation) {
+            walk(stream, &mut |part| match part {
+                Stream::Norm { slot, .. } => {
+                    let name = slot_name(prefix, "norm", *slot);
+                    let first = if from_teacher { FirstValue::Teacher(TeacherTensor::FinalNorm) } else { self.constant(1.0) };
+                    self.push(name.clone(), vec![width], first, Group::Norm, layer);
+                    if biased {
+                        let first = self.constant(0.0);
+                        self.push(format!("{name}.bias"), vec![width], first, Group::Norm, layer);
+                    }
+                }
+                Stream::Gain { slot, start, .. } => {
+                    let first = self.constant(start.at(moment));
+                    self.push(slot_name(prefix, "gain", *slot), vec![width], first, Group::Gain, layer);
+                }
+                Stream::Learned { slot, start, .. } => {
+                    let first = self.constant(start.at(moment));
+                    self.push(slot_name(prefix, "learned", *slot), vec![1], first, Group::Gain, layer);
+                }
+                _ => {}
+            });
+        }
+    }
+}
+
+/// The equations that may hold at `moment`: one, unless a condition looks at the step.
+fn possible<'a>(branches: &'a Branches, moment: &Moment) -> Vec<&'a Equation> {
+    if branches.cases.iter().any(|(condition, _)| condition.depends_on_step()) {
+        branches.cases.iter().map(|(_, equation)| equation).chain([&branches.otherwise]).collect()
+    } else {
+        vec![branches.at(moment)]
+    }
+}
+
+/// The expressions of an equation in the order of evaluation.
+fn streams(equation: &Equation) -> impl Iterator<Item = &Stream> {
+    equation.bindings.iter().chain([&equation.result])
+}
+
+/// Visits a stream depth first, left to right, inputs before what reads them.
+fn walk<'a>(stream: &'a Stream, visit: &mut impl FnMut(&'a Stream)) {
+    match stream {
+        Stream::X | Stream::Embedded | Stream::Bound(_) => {}
+        Stream::Norm { input, .. }
+        | Stream::Sublayer { input, .. }
+        | Stream::Gain { input, .. }
+        | Stream::Learned { input, .. }
+        | Stream::Scale { input, .. }
+        | Stream::Stop(input) => walk(input, visit),
+        Stream::Add(left, right) | Stream::Subtract(left, right) => {
+            walk(left, visit);
+            walk(right, visit);
+        }
+    }
+    visit(stream);
 }

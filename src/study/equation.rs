@@ -114,6 +114,10 @@ pub struct Condition {
 }
 
 impl Condition {
+    /// Whether it may change from step to step.
+    pub fn depends_on_step(&self) -> bool {
+        self.left.depends_on_step() || self.right.depends_on_step()
+    }
     /// Whether it holds at a moment.
     pub fn holds(&self, moment: &Moment) -> bool {
         let (left, right) = (self.left.at(moment), self.right.at(moment));
