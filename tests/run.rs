@@ -76,7 +76,7 @@ fn node(name: &str, needs: &[&str]) -> Node {
         tokens_per_step: None,
     };
     let needs = needs.iter().map(|name| key(name)).collect();
-    Node { key: key(name), label: name.into(), needs, work: Work::Corpus { data: Arc::new(data) } }
+    Node { key: key(name), label: name.into(), needs, work: Work::Corpus { data: Arc::new(data), content: None } }
 }
 
 /// a → b → d, a → c → e.

@@ -30,6 +30,9 @@ pub enum CorpusError {
         /// Why.
         source: std::io::Error,
     },
+    /// The texts are not those that were planned.
+    #[error("the text of `{0}` has changed since the plan was made; plan again")]
+    Changed(String),
     /// A file that is not what the header says.
     #[error("`{}` is damaged: {reason}", path.display())]
     Damaged {
@@ -89,6 +92,24 @@ pub fn parts(data: &Data, folder: &Path) -> Result<(Vec<String>, Vec<String>), C
     Ok((train, holdout))
 }
 
+/// A hash of the documents of both parts and of the tokenizer: no path, no locale, no thread count.
+pub fn content(tokenizer: &Tokenizer, train: &[String], holdout: &[String]) -> Result<String, CorpusError> {
+    let tokenizer = match tokenizer {
+        Tokenizer::Bytes => "bytes",
+        Tokenizer::Teacher => return Err(CorpusError::Tokenizer("of a teacher's checkpoint".into())),
+        Tokenizer::File(path) => return Err(CorpusError::Tokenizer(format!("`{path}`"))),
+    };
+    let mut hasher = blake3::Hasher::new_derive_key("xrun 2026 corpus content v1");
+    hasher.update(tokenizer.as_bytes());
+    for part in [train, holdout] {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        for document in part {
+            hasher.update(&(document.len() as u64).to_le_bytes()).update(document.as_bytes());
+        }
+    }
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
 /// How many tokens a document has, boundary included.
 pub fn document_tokens(tokenizer: &Tokenizer, document: &str) -> Result<u32, CorpusError> {
     match tokenizer {
@@ -98,9 +119,13 @@ pub fn document_tokens(tokenizer: &Tokenizer, document: &str) -> Result<u32, Cor
     }
 }
 
-/// Reads, splits and tokenises the text of `data` and writes the corpus into the folder `into`.
-pub fn write(data: &Data, folder: &Path, into: &Path) -> Result<Header, CorpusError> {
+/// Reads, splits and tokenises the text of `data` and writes the corpus into the folder `into`. Texts whose [`content`] is not
+/// the one `planned` are refused.
+pub fn write(data: &Data, planned: Option<&str>, folder: &Path, into: &Path) -> Result<Header, CorpusError> {
     let (train, holdout) = parts(data, folder)?;
+    if planned.is_some_and(|planned| content(&data.tokenizer, &train, &holdout).is_ok_and(|found| found != planned)) {
+        return Err(CorpusError::Changed(data.name.clone()));
+    }
     let mut header =
         Header { vocabulary: Tokenizer::BYTE_VOCABULARY, boundary: Tokenizer::BYTE_BOUNDARY, train_tokens: 0, holdout_tokens: 0 };
     header.train_tokens = write_part(data, &train, &header, Part::Train, into)?;

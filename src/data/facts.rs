@@ -32,18 +32,11 @@ fn same_corpus(a: &Data, b: &Data) -> bool {
 
 fn read(data: &Data, folder: &Path) -> Result<CorpusFacts, corpus::CorpusError> {
     let (train, holdout) = corpus::parts(data, folder)?;
-    let mut hasher = blake3::Hasher::new_derive_key("xrun 2026 corpus content v1");
-    for part in [&train, &holdout] {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        for document in part {
-            hasher.update(&(document.len() as u64).to_le_bytes()).update(document.as_bytes());
-        }
-    }
     let lengths = |part: &[String]| -> Result<Vec<u32>, corpus::CorpusError> {
         part.iter().map(|document| corpus::document_tokens(&data.tokenizer, document)).collect()
     };
     Ok(CorpusFacts {
-        content: hasher.finalize().to_hex().to_string(),
+        content: corpus::content(&data.tokenizer, &train, &holdout)?,
         vocabulary: Tokenizer::BYTE_VOCABULARY,
         train_documents: Arc::new(lengths(&train).and_then(nonempty)?),
         holdout_documents: Arc::new(lengths(&holdout)?),

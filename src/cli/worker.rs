@@ -1,0 +1,50 @@
+//! Ties the runner to those who do its work: data writes corpora, training does the rest.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::data::corpus;
+use crate::plan::node::{Node, Work};
+use crate::run::worker::{Desk, Failure, Outcome, Worker};
+
+/// Works on every kind of node.
+pub struct Everything {
+    /// The folder of the `.exp` file: what `files "…"` is relative to.
+    pub folder: PathBuf,
+}
+
+impl Worker for Everything {
+    fn work(&self, node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
+        match &node.work {
+            Work::Corpus { data, content } => {
+                let header = corpus::write(data, content.as_deref(), &self.folder, desk.folder).map_err(|error| Failure::Input(error.to_string()))?;
+                let counts = [("train_tokens", header.train_tokens), ("holdout_tokens", header.holdout_tokens)];
+                Ok(Outcome::Done(counts.map(|(name, count)| (name.to_owned(), count)).into_iter().collect::<BTreeMap<_, _>>()))
+            }
+            Work::Teacher(_) | Work::TeacherLogits(_) | Work::Phase(_) | Work::Probe(_) => train(node, desk),
+        }
+    }
+}
+
+#[cfg(feature = "train")]
+fn train(node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
+    crate::train::TrainWorker.work(node, desk)
+}
+
+#[cfg(not(feature = "train"))]
+fn train(_: &Node, _: &mut Desk<'_>) -> Result<Outcome, Failure> {
+    Err(Failure::Input("this xrun was built without the feature `train`: it checks, plans and reports only".into()))
+}
+
+/// The store of a file: beside it, unless said otherwise.
+pub fn store_of(file: &Path, chosen: Option<&Path>) -> PathBuf {
+    chosen.map_or_else(|| folder_of(file).join(".xrun"), Path::to_path_buf)
+}
+
+/// The folder that a file lies in.
+pub fn folder_of(file: &Path) -> PathBuf {
+    match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.into(),
+        _ => PathBuf::from("."),
+    }
+}
