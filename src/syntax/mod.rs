@@ -4,3 +4,10 @@
 //! Invariant: a tree may be incomplete, never invalid; what could not be read is a diagnostic beside it.
 
 pub mod ast;
+mod grammar;
+mod number;
+pub mod parse;
+mod scan;
+mod symbols;
+
+pub use parse::parse;

@@ -1,0 +1,390 @@
+//! Text to tree, by the grammar in `grammar/exp.pest`.
+//!
+//! Owns the step from pest's pairs to the [`ast`](super::ast) and what is said where the grammar gave up. An item or entry that the
+//! grammar cannot read is skipped by it as a whole; it is then read once more, alone, to find where it goes wrong.
+
+use pest::Parser;
+use pest::iterators::Pair;
+
+use super::ast::{
+    Argument, Block, Declaration, DeclarationBody, Entry, Expr, ExprKind, File, Item, ItemContent, Let, Number, Operator, Phrase,
+    Separator, SeparatorKind, Use, UseFrom, Word,
+};
+use super::grammar::{Grammar, Rule};
+use super::scan;
+use super::{number, symbols};
+use crate::diagnostic::Diagnostic;
+use crate::source::{FileId, Span};
+
+/// Operators in one expression: more are refused, since trees are walked recursively.
+const LONGEST_EXPRESSION: usize = 512;
+
+/// Reads a text. The tree holds all that could be read; the diagnostics say what could not.
+pub fn parse(file: FileId, text: &str) -> (File, Vec<Diagnostic>) {
+    let scanned = scan::scan(file, text);
+    let mut reader = Reader { file, text, diagnostics: scanned.diagnostics };
+    if scanned.hopeless {
+        return (File::default(), reader.diagnostics);
+    }
+    let tree = match Grammar::parse(Rule::file, &scanned.masked) {
+        Ok(mut pairs) => pairs.next().map(|pair| reader.file(pair)).unwrap_or_default(),
+        Err(error) => {
+            reader.syntax_error(&error, 0);
+            File::default()
+        }
+    };
+    (tree, reader.diagnostics)
+}
+
+struct Reader<'a> {
+    file: FileId,
+    text: &'a str,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Reader<'_> {
+    fn span(&self, pair: &Pair<'_, Rule>) -> Span {
+        let end = pair.as_span().end().min(self.text.len());
+        Span::new(self.file, pair.as_span().start().min(end)..end)
+    }
+
+    fn file(&mut self, pair: Pair<'_, Rule>) -> File {
+        let mut entries = Vec::new();
+        for entry in pair.into_inner().filter(|pair| pair.as_rule() == Rule::entry) {
+            for pair in entry.into_inner() {
+                match pair.as_rule() {
+                    Rule::use_entry => entries.push(Entry::Use(self.use_entry(pair))),
+                    Rule::let_entry => entries.push(Entry::Let(self.binding(pair))),
+                    Rule::declaration => entries.push(Entry::Declaration(self.declaration(pair))),
+                    _ => self.bad(&pair, Rule::entry_alone),
+                }
+            }
+        }
+        File { entries }
+    }
+
+    fn use_entry(&mut self, pair: Pair<'_, Rule>) -> Use {
+        let span = self.span(&pair);
+        let mut from = None;
+        let mut names = Vec::new();
+        for pair in pair.into_inner() {
+            match pair.as_rule() {
+                Rule::text => from = Some(UseFrom::Path(Word { text: unescape(pair.as_str()), span: self.span(&pair) })),
+                Rule::name if from.is_none() => from = Some(UseFrom::Library(self.word(&pair))),
+                Rule::name => names.push(self.word(&pair)),
+                _ => {}
+            }
+        }
+        let from = from.unwrap_or_else(|| UseFrom::Library(Word { text: String::new(), span }));
+        Use { from, names, span }
+    }
+
+    fn binding(&mut self, pair: Pair<'_, Rule>) -> Let {
+        let span = self.span(&pair);
+        let (mut name, mut value) = (None, None);
+        for pair in pair.into_inner() {
+            match pair.as_rule() {
+                Rule::word => name = Some(self.word(&pair)),
+                Rule::phrase => value = Some(self.phrase(pair)),
+                _ => {}
+            }
+        }
+        let name = name.unwrap_or_else(|| Word { text: String::new(), span });
+        Let { name, value: value.unwrap_or_else(|| Phrase { parts: Vec::new(), span }), span }
+    }
+
+    fn declaration(&mut self, pair: Pair<'_, Rule>) -> Declaration {
+        let whole = self.span(&pair);
+        let (mut doc, mut words, mut parameters, mut body) = (None, Vec::new(), Vec::new(), None);
+        for pair in pair.into_inner() {
+            match pair.as_rule() {
+                Rule::docs => doc = Some(docs(&pair)),
+                Rule::word => words.push(self.word(&pair)),
+                Rule::parameters => parameters = self.arguments(pair),
+                Rule::block => body = Some(DeclarationBody::Block(self.block(pair))),
+                Rule::phrase => body = Some(DeclarationBody::Derived(self.phrase(pair))),
+                _ => {}
+            }
+        }
+        let mut words = words.into_iter();
+        let mut word = || words.next().unwrap_or_else(|| Word { text: String::new(), span: whole });
+        let (keyword, name) = (word(), word());
+        let span = keyword.span.to(whole);
+        let body = body.unwrap_or_else(|| DeclarationBody::Block(Block { items: Vec::new(), span }));
+        Declaration { doc, keyword, name, parameters, body, span }
+    }
+
+    fn block(&mut self, pair: Pair<'_, Rule>) -> Block {
+        let span = self.span(&pair);
+        let mut items: Vec<Item> = Vec::new();
+        let mut separator: Option<Separator> = None;
+        for pair in pair.into_inner() {
+            match pair.as_rule() {
+                Rule::separator => separator = self.separator(pair),
+                Rule::item => {
+                    let item = pair.into_inner().next().and_then(|pair| self.item(pair));
+                    items.extend(item.map(|item| Item { separator: separator.take(), ..item }));
+                }
+                _ => {}
+            }
+        }
+        Block { items, span }
+    }
+
+    fn separator(&self, pair: Pair<'_, Rule>) -> Option<Separator> {
+        let inner = pair.into_inner().find(|pair| matches!(pair.as_rule(), Rule::comma | Rule::line))?;
+        let kind = if inner.as_rule() == Rule::comma { SeparatorKind::Comma } else { SeparatorKind::Line };
+        Some(Separator { kind, span: self.span(&inner) })
+    }
+
+    fn item(&mut self, pair: Pair<'_, Rule>) -> Option<Item> {
+        let span = self.span(&pair);
+        match pair.as_rule() {
+            Rule::let_item => {
+                let doc = pair.clone().into_inner().find(|pair| pair.as_rule() == Rule::docs).map(|pair| docs(&pair));
+                Some(Item { separator: None, doc, label: None, content: ItemContent::Let(self.binding(pair)), span })
+            }
+            Rule::content => {
+                let (mut doc, mut phrases) = (None, Vec::new());
+                for pair in pair.into_inner() {
+                    match pair.as_rule() {
+                        Rule::docs => doc = Some(docs(&pair)),
+                        Rule::phrase => phrases.push(self.phrase(pair)),
+                        _ => {}
+                    }
+                }
+                let content = phrases.pop()?;
+                let label = phrases.pop();
+                let span = label.as_ref().map_or(content.span, |label| label.span.to(content.span));
+                Some(Item { separator: None, doc, label, content: ItemContent::Phrase(content), span })
+            }
+            Rule::missing => {
+                let comma = Span::new(self.file, pair.as_span().start()..pair.as_span().start() + 1);
+                self.diagnostics.push(Diagnostic::error("missing-item", "nothing stands before this comma", comma));
+                None
+            }
+            _ => {
+                self.bad(&pair, Rule::item_alone);
+                None
+            }
+        }
+    }
+
+    fn phrase(&mut self, pair: Pair<'_, Rule>) -> Phrase {
+        let parts: Vec<Expr> = pair
+            .clone()
+            .into_inner()
+            .filter(|pair| pair.as_rule() == Rule::expression)
+            .map(|pair| self.expression(pair))
+            .collect();
+        let span = match (parts.first(), parts.last()) {
+            (Some(first), Some(last)) => first.span.to(last.span),
+            _ => self.span(&pair),
+        };
+        Phrase { parts, span }
+    }
+
+    fn arguments(&mut self, pair: Pair<'_, Rule>) -> Vec<Argument> {
+        let arguments = pair.into_inner().filter(|pair| pair.as_rule() == Rule::arguments).flat_map(Pair::into_inner);
+        arguments.filter(|pair| pair.as_rule() == Rule::argument).map(|pair| self.argument(pair)).collect()
+    }
+
+    fn argument(&mut self, pair: Pair<'_, Rule>) -> Argument {
+        let span = self.span(&pair);
+        let (mut key, mut value) = (None, None);
+        for pair in pair.into_inner() {
+            match pair.as_rule() {
+                Rule::key => key = pair.into_inner().next().map(|pair| self.word(&pair)),
+                Rule::inner => value = Some(self.phrase(pair)),
+                _ => {}
+            }
+        }
+        Argument { key, value: value.unwrap_or_else(|| Phrase { parts: Vec::new(), span }) }
+    }
+
+    /// Operands and operators in a row, by precedence climbing.
+    fn expression(&mut self, pair: Pair<'_, Rule>) -> Expr {
+        let span = self.span(&pair);
+        let (mut operands, mut operators) = (Vec::new(), Vec::new());
+        for pair in pair.into_inner() {
+            match pair.as_rule() {
+                Rule::operand => operands.push(self.operand(pair)),
+                Rule::operator => operators.push((operator(pair.as_str()), self.span(&pair))),
+                _ => {}
+            }
+        }
+        if operators.len() > LONGEST_EXPRESSION {
+            let message = format!("an expression of more than {LONGEST_EXPRESSION} operators");
+            self.diagnostics.push(Diagnostic::error("too-deep", message, span).hint("name a part with `let`"));
+            return Expr { kind: ExprKind::Bad, span };
+        }
+        let mut operands = operands.into_iter();
+        let mut operators = operators.into_iter().peekable();
+        let first = operands.next().unwrap_or(Expr { kind: ExprKind::Bad, span });
+        climb(first, 0, &mut operands, &mut operators)
+    }
+
+    fn operand(&mut self, pair: Pair<'_, Rule>) -> Expr {
+        let mut minuses = Vec::new();
+        let mut inner = None;
+        for pair in pair.into_inner() {
+            match pair.as_rule() {
+                Rule::minus => minuses.push(self.span(&pair)),
+                _ => inner = Some(self.primary(pair)),
+            }
+        }
+        let span = Span { file: self.file, ..Span::default() };
+        let inner = inner.unwrap_or(Expr { kind: ExprKind::Bad, span });
+        if let [_, second, ..] = minuses.as_slice() {
+            self.diagnostics.push(Diagnostic::error("unexpected-token", "a second minus sign", *second).hint("take both away"));
+        }
+        match minuses.first() {
+            Some(minus) => Expr { span: minus.to(inner.span), kind: ExprKind::Negate(Box::new(inner)) },
+            None => inner,
+        }
+    }
+
+    fn primary(&mut self, pair: Pair<'_, Rule>) -> Expr {
+        let span = self.span(&pair);
+        let kind = match pair.as_rule() {
+            Rule::number => number::read(pair.as_str()).map_or(ExprKind::Bad, |number: Number| ExprKind::Number(number)),
+            Rule::text => ExprKind::Text(unescape(pair.as_str())),
+            Rule::name => ExprKind::Name(pair.as_str().to_owned()),
+            Rule::call => {
+                let callee = self.first_word(&pair);
+                ExprKind::Call { callee, arguments: self.arguments(pair) }
+            }
+            Rule::index => {
+                let base = self.first_word(&pair);
+                ExprKind::Index { base, arguments: self.arguments(pair) }
+            }
+            Rule::list => ExprKind::List(self.arguments(pair)),
+            Rule::paren => {
+                let mut arguments = self.arguments(pair);
+                match arguments.as_mut_slice() {
+                    [Argument { key: None, value }] if value.parts.len() == 1 => {
+                        value.parts.pop().map_or(ExprKind::Bad, |inner| ExprKind::Group(Box::new(inner)))
+                    }
+                    _ => ExprKind::Tuple(arguments),
+                }
+            }
+            Rule::block => ExprKind::Block(self.block(pair)),
+            _ => ExprKind::Bad,
+        };
+        Expr { kind, span }
+    }
+
+    fn first_word(&self, pair: &Pair<'_, Rule>) -> Word {
+        let span = self.span(pair);
+        pair.clone().into_inner().next().map_or(Word { text: String::new(), span }, |pair| self.word(&pair))
+    }
+    fn word(&self, pair: &Pair<'_, Rule>) -> Word {
+        Word { text: pair.as_str().to_owned(), span: self.span(pair) }
+    }
+
+    /// Says where a skipped fragment goes wrong: it is read once more by the strict `rule`.
+    fn bad(&mut self, pair: &Pair<'_, Rule>, rule: Rule) {
+        let fragment = pair.as_str().trim_end();
+        match Grammar::parse(rule, fragment) {
+            Ok(_) => {
+                let span = Span { end: self.span(pair).start + fragment.len() as u32, ..self.span(pair) };
+                self.diagnostics.push(Diagnostic::error("unexpected-token", "this cannot stand here", span));
+            }
+            Err(error) => self.syntax_error(&error, pair.as_span().start()),
+        }
+    }
+
+    fn syntax_error(&mut self, error: &pest::error::Error<Rule>, offset: usize) {
+        let at = offset
+            + match error.location {
+                pest::error::InputLocation::Pos(at) | pest::error::InputLocation::Span((at, _)) => at,
+            };
+        let at = at.min(self.text.len());
+        let span = Span::new(self.file, at..at + symbols::token_length(&self.text[at..]));
+        // A fault that has been said already: the hole that hides it, or a bracket added at the end.
+        let hidden = self.diagnostics.iter().any(|said| said.span.start <= span.start && span.start <= said.span.end);
+        let past_the_end = at >= self.text.trim_end().len() && !self.diagnostics.is_empty();
+        if hidden || past_the_end {
+            return;
+        }
+        let found = self.text.get(span.range()).map_or("", |text| text.trim_end());
+        let expected = symbols::expected(error);
+        let message =
+            if found.is_empty() { format!("{expected} is missing") } else { format!("expected {expected}, found `{found}`") };
+        self.diagnostics.push(Diagnostic::error("unexpected-token", message, span));
+    }
+}
+
+/// Precedence climbing: `left` and all that binds at least as tightly as `least`.
+fn climb(
+    mut left: Expr,
+    least: u8,
+    operands: &mut std::vec::IntoIter<Expr>,
+    operators: &mut std::iter::Peekable<std::vec::IntoIter<(Operator, Span)>>,
+) -> Expr {
+    while let Some((operator, operator_span)) = operators.next_if(|(operator, _)| strength(*operator) >= least) {
+        let Some(mut right) = operands.next() else { break };
+        // `^` binds to the right, the others to the left.
+        let next = if operator == Operator::Power { strength(operator) } else { strength(operator) + 1 };
+        right = climb(right, next, operands, operators);
+        let span = left.span.to(right.span);
+        left = Expr { kind: ExprKind::Binary { operator, operator_span, left: Box::new(left), right: Box::new(right) }, span };
+    }
+    left
+}
+
+fn strength(operator: Operator) -> u8 {
+    match operator {
+        Operator::Less
+        | Operator::LessEqual
+        | Operator::Greater
+        | Operator::GreaterEqual
+        | Operator::Equal
+        | Operator::NotEqual
+        | Operator::About => 1,
+        Operator::Plus | Operator::Minus => 2,
+        Operator::Times | Operator::Over => 3,
+        Operator::Power => 4,
+    }
+}
+
+fn operator(text: &str) -> Operator {
+    match text {
+        "<=" => Operator::LessEqual,
+        ">=" => Operator::GreaterEqual,
+        "==" => Operator::Equal,
+        "!=" => Operator::NotEqual,
+        "<" => Operator::Less,
+        ">" => Operator::Greater,
+        "~" => Operator::About,
+        "^" => Operator::Power,
+        "*" => Operator::Times,
+        "/" => Operator::Over,
+        "+" => Operator::Plus,
+        _ => Operator::Minus,
+    }
+}
+
+fn docs(pair: &Pair<'_, Rule>) -> String {
+    let lines = pair.clone().into_inner().filter(|pair| pair.as_rule() == Rule::doc);
+    let lines: Vec<&str> = lines.map(|line| line.as_str().trim_start_matches('/').trim()).collect();
+    lines.join("\n").trim().to_owned()
+}
+
+fn unescape(quoted: &str) -> String {
+    let inner = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or("");
+    let mut text = String::new();
+    let mut characters = inner.chars();
+    while let Some(character) = characters.next() {
+        text.push(match character {
+            '\\' => match characters.next() {
+                Some('n') => '\n',
+                Some('t') => '\t',
+                Some(other) => other,
+                None => '\\',
+            },
+            other => other,
+        });
+    }
+    text
+}
