@@ -1,1 +1,30 @@
-//! (placeholder)
+//! The only door to dfdx: devices, tensors, tapes and the operations that a transformer is made of.
+//!
+//! Owns [`Operations`], the seam behind which kernels live; [`Composed`] builds each from dfdx's own operations, on any device, and
+//! is the reference that a fused implementation is tested against. Deliberately knows no study, no file and no parameter's name.
+//! Invariants: a stream between operations carries no tape — the tape belongs to the pass and is handed to each operation, so that
+//! none can be lost; no operation slices, none reshapes a broadcast tensor, and no binary operation sees one tensor on both sides
+//! (dfdx 0.13 gives wrong gradients for the first two and panics on the third).
+//!
+//! Shapes: B rows, T tokens of a row, N = B·T, D width, H query heads, G key/value heads, R = H/G, K head width, F hidden width,
+//! V vocabulary.
+
+mod attention;
+mod composed;
+mod device;
+mod loss;
+mod operations;
+mod rows;
+
+pub use composed::Composed;
+pub use device::{Device, Fault, Matrix, Param, Real, Scalar, Tensor3, Vector, backward};
+pub use dfdx::prelude::{Cpu, Gradients, NoneTape, OwnedTape, Tape};
+pub use operations::{AdamW, AttentionWeights, FfnWeights, Heads, NormWeights, Operations};
+pub use rows::{Rows, Targets, TeacherRows};
+
+/// The device that this build trains on.
+#[cfg(not(feature = "cuda"))]
+pub type Accelerator = dfdx::prelude::Cpu;
+/// The device that this build trains on.
+#[cfg(feature = "cuda")]
+pub type Accelerator = dfdx::prelude::Cuda;

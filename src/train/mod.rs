@@ -1,1 +1,43 @@
-//! (placeholder)
+//! Trains a phase: batches in, a checkpoint and its metrics out.
+//!
+//! Owns steps, losses, the optimizer, checkpoints and the teacher's logits. Deliberately knows no arm, no claim and no other node's
+//! reason. Invariants: the same node gives the same bytes, however often it was interrupted and however many threads there were; a
+//! step happens whole or not at all; what does not learn stays the same to the bit; looking (evaluation, progress) changes nothing.
+
+mod checkpoint;
+mod evaluate;
+mod logits;
+mod loss;
+mod metrics;
+mod optimizer;
+mod phase;
+mod rate;
+mod sets;
+mod start;
+mod step;
+mod teacher;
+mod worker;
+
+pub use checkpoint::{CHECKPOINT, Checkpoint, CheckpointError, Meta};
+pub use evaluate::{Evaluation, evaluate};
+pub use logits::{Logits, LogitsHeader, truncate};
+pub use loss::{Term, terms};
+pub use optimizer::{Moments, Optimizer};
+pub use sets::Learning;
+pub use start::{Sources, begin};
+pub use step::{ByName, Setting, State, Stepped, gradients, groups, step};
+pub use teacher::{Frozen, Teacher, whole};
+pub use worker::TrainWorker;
+
+use crate::run::worker::Failure;
+
+/// A device that refuses: in practice its memory is full.
+pub(crate) fn refused(fault: impl std::fmt::Display) -> Failure {
+    Failure::Input(format!("the device refuses: {fault}"))
+}
+
+/// The disk refuses.
+pub(crate) fn disk(context: impl Into<String>) -> impl FnOnce(std::io::Error) -> Failure {
+    let context = context.into();
+    move |source| Failure::Io { context, source }
+}

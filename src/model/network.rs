@@ -1,0 +1,155 @@
+//! From tokens to logits.
+//!
+//! Shapes: N tokens of all rows, D width, V vocabulary. A pass comes in two parts with a tape each: what lies below everything that
+//! learns runs under [`NoneTape`](crate::tensor::NoneTape), the rest under the caller's.
+
+use std::ops::Range;
+
+use super::Params;
+use super::equation::Place;
+use crate::budget::params::{boundary, entry, exit, placements, tied};
+use crate::data::Batch;
+use crate::study::Model;
+use crate::study::equation::Moment;
+use crate::study::placement::Body;
+use crate::tensor::{Composed, Device, Fault, Matrix, Operations, Real, Rows, Tape};
+use crate::timeline::LayerId;
+
+/// A model at some depth, ready to run.
+#[derive(Debug)]
+pub struct Network<'a, E: Real, D: Device<E>, O = Composed> {
+    /// The architecture.
+    pub model: &'a Model,
+    /// Its layers now, from the bottom to the top.
+    pub stack: &'a [LayerId],
+    /// After how many layers each block ends.
+    pub block_ends: &'a [usize],
+    /// Their parameters.
+    pub params: &'a Params<E, D>,
+    /// Steps done: equations may look at it.
+    pub step: u64,
+    operations: std::marker::PhantomData<O>,
+}
+
+/// A block that is left out, boundary equation and all; `None` runs every layer.
+pub type Skip = Option<usize>;
+
+impl<'a, E: Real, D: Device<E>, O: Operations<E, D>> Network<'a, E, D, O> {
+    /// A view on parameters.
+    pub fn new(model: &'a Model, stack: &'a [LayerId], block_ends: &'a [usize], params: &'a Params<E, D>, step: u64) -> Self {
+        Self { model, stack, block_ends, params, step, operations: std::marker::PhantomData }
+    }
+
+    /// Layers of block `block`, by place.
+    pub fn block(&self, block: usize) -> Range<usize> {
+        let start = if block == 0 { 0 } else { self.block_ends[block - 1] };
+        start..self.block_ends[block]
+    }
+
+    /// The tensors of a batch that layers need.
+    pub fn rows(&self, device: &D, batch: &Batch) -> Result<Rows<E, D>, Fault<D>> {
+        let shape = (batch.rows, batch.context);
+        Rows::new(device, shape, &batch.inputs, &batch.document, &batch.position, self.rope())
+    }
+
+    /// x0: the embeddings, after the entry equation.
+    pub fn embed<T: Tape<E, D>>(&self, tape: &mut T, rows: &Rows<E, D>) -> Result<Matrix<E, D>, Fault<D>> {
+        let x = O::default().embedding(tape, self.params.matrix("embedding"), rows)?;
+        match entry(self.model) {
+            Some(equation) => {
+                let place = Place { own: "entry", layer: "entry", moment: self.moment(0), rows, x: &x, embedded: &x };
+                self.evaluate(tape, equation, &place)
+            }
+            None => Ok(x),
+        }
+    }
+
+    /// Layers `places` and the boundary equations of blocks that end there.
+    pub fn layers<T: Tape<E, D>>(
+        &self,
+        tape: &mut T,
+        places: Range<usize>,
+        rows: &Rows<E, D>,
+        x: Matrix<E, D>,
+        embedded: &Matrix<E, D>,
+    ) -> Result<Matrix<E, D>, Fault<D>> {
+        let mut x = x;
+        for place in places {
+            x = self.layer(tape, place, rows, &x, embedded)?;
+            if self.block_ends.contains(&(place + 1))
+                && let Some(equation) = boundary(self.model, place)
+            {
+                let own = format!("layers.{}.boundary", self.stack[place].0);
+                let place = Place { own: &own, layer: &own, moment: self.moment(place + 1), rows, x: &x, embedded };
+                x = self.evaluate(tape, equation, &place)?;
+            }
+        }
+        Ok(x)
+    }
+
+    fn layer<T: Tape<E, D>>(
+        &self,
+        tape: &mut T,
+        place: usize,
+        rows: &Rows<E, D>,
+        x: &Matrix<E, D>,
+        embedded: &Matrix<E, D>,
+    ) -> Result<Matrix<E, D>, Fault<D>> {
+        let (first, second) = placements(self.model, place);
+        let layer = format!("layers.{}", self.stack[place].0);
+        let moment = self.moment(place + 1);
+        match (&first.body, &second.body) {
+            (Body::Layer(branches), _) | (Body::Sublayers { .. }, Body::Layer(branches)) => {
+                self.evaluate(tape, branches.at(&moment), &Place { own: &layer, layer: &layer, moment, rows, x, embedded })
+            }
+            (Body::Sublayers { attention, .. }, Body::Sublayers { ffn, .. }) => {
+                let own = format!("{layer}.attention");
+                let x =
+                    self.evaluate(tape, attention.at(&moment), &Place { own: &own, layer: &layer, moment, rows, x, embedded })?;
+                let own = format!("{layer}.ffn");
+                self.evaluate(tape, ffn.at(&moment), &Place { own: &own, layer: &layer, moment, rows, x: &x, embedded })
+            }
+        }
+    }
+
+    /// The exit equation and the head: logits (N, V).
+    pub fn head<T: Tape<E, D>>(
+        &self,
+        tape: &mut T,
+        rows: &Rows<E, D>,
+        x: &Matrix<E, D>,
+        embedded: &Matrix<E, D>,
+    ) -> Result<Matrix<E, D>, Fault<D>> {
+        let table = self.params.matrix(if tied(self.model) { "embedding" } else { "head" });
+        match exit(self.model) {
+            Some(equation) => {
+                let place = Place { own: "exit", layer: "exit", moment: self.moment(0), rows, x, embedded };
+                let x = self.evaluate(tape, equation, &place)?;
+                O::default().head(tape, &x, table)
+            }
+            None => O::default().head(tape, x, table),
+        }
+    }
+
+    /// Logits without learning. `seen` is shown the stream before the first and after each block that runs.
+    pub fn logits(
+        &self,
+        rows: &Rows<E, D>,
+        skip: Skip,
+        mut seen: impl FnMut(usize, &Matrix<E, D>),
+    ) -> Result<Matrix<E, D>, Fault<D>> {
+        let tape = &mut crate::tensor::NoneTape;
+        let embedded = self.embed(tape, rows)?;
+        let mut x = embedded.clone();
+        seen(0, &x);
+        for block in (0..self.block_ends.len()).filter(|block| Some(*block) != skip) {
+            x = self.layers(tape, self.block(block), rows, x, &embedded)?;
+            seen(block + 1, &x);
+        }
+        self.head(tape, rows, &x, &embedded)
+    }
+
+    fn moment(&self, layer: usize) -> Moment {
+        Moment { layer, depth: self.model.layers, active_depth: self.stack.len(), step: self.step }
+    }
+}

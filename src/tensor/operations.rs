@@ -1,0 +1,189 @@
+//! The operations that a model is made of, as a trait: what a device may do better than by composition.
+
+use dfdx::prelude::{NoneTape, Tape};
+
+use super::{Device, Fault, Matrix, Param, Real, Rows, Scalar, Targets, TeacherRows, Vector};
+
+/// Weights of a norm over the last axis.
+#[derive(Debug)]
+pub struct NormWeights<'a, E: Real, D: Device<E>> {
+    /// Subtract the mean: layer norm (1607.06450) rather than RMS norm (1910.07467).
+    pub centered: bool,
+    /// Added to the mean square, respectively the variance.
+    pub eps: f64,
+    /// (D), or (K) for heads.
+    pub weight: &'a Vector<E, D>,
+    /// Shift, as long as the weight.
+    pub bias: Option<&'a Vector<E, D>>,
+}
+
+/// Numbers and widths of heads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heads {
+    /// H.
+    pub queries: usize,
+    /// G, divides H: each group of R = H/G consecutive query heads shares one key/value head (2305.13245).
+    pub keys: usize,
+    /// K.
+    pub width: usize,
+}
+
+/// Weights of attention; matrices are (out, in).
+#[derive(Debug)]
+pub struct AttentionWeights<'a, E: Real, D: Device<E>> {
+    /// Heads.
+    pub heads: Heads,
+    /// (H·K, D).
+    pub q: &'a Matrix<E, D>,
+    /// (G·K, D).
+    pub k: &'a Matrix<E, D>,
+    /// (G·K, D).
+    pub v: &'a Matrix<E, D>,
+    /// (D, H·K).
+    pub o: &'a Matrix<E, D>,
+    /// Norm of each query head, before RoPE.
+    pub q_norm: Option<NormWeights<'a, E, D>>,
+    /// Norm of each key head, before RoPE.
+    pub k_norm: Option<NormWeights<'a, E, D>>,
+    /// Norm of each value head.
+    pub v_norm: Option<NormWeights<'a, E, D>>,
+}
+
+/// Weights of the feed-forward network; matrices are (out, in).
+#[derive(Debug)]
+pub struct FfnWeights<'a, E: Real, D: Device<E>> {
+    /// (F, D); SwiGLU (2002.05202) where present, else GELU by its tanh approximation (1606.08415).
+    pub gate: Option<&'a Matrix<E, D>>,
+    /// (F, D).
+    pub up: &'a Matrix<E, D>,
+    /// (D, F).
+    pub down: &'a Matrix<E, D>,
+}
+
+/// Coefficients of one AdamW update of one parameter (1711.05101).
+///
+/// With g the clipped gradient: w ← w·(1 − lr·decay); m ← β₁m + (1−β₁)g; v ← β₂v + (1−β₂)g²;
+/// w ← w − lr/(1−β₁ᵗ) · m / (√v/√(1−β₂ᵗ) + eps).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AdamW {
+    /// Learning rate of the step.
+    pub lr: f64,
+    /// β₁, β₂.
+    pub betas: (f64, f64),
+    /// Outside the root.
+    pub eps: f64,
+    /// 0 where the parameter is spared.
+    pub decay: f64,
+    /// The gradient is multiplied by it: clipping.
+    pub scale: f64,
+    /// t: this update's number for this parameter, from 1.
+    pub update: u64,
+}
+
+/// The operations. Streams are (N, D) and carry no tape; `tape` is that of the pass ([`NoneTape`] where nothing learns below).
+///
+/// Every parameter that an operation is given gets a gradient when its tape is run backward; who does not learn ignores it.
+pub trait Operations<E: Real, D: Device<E>>: Copy + Default + 'static {
+    /// Rows of `table` (V, D) by token: (N, D).
+    fn embedding<T: Tape<E, D>>(&self, tape: &mut T, table: &Matrix<E, D>, rows: &Rows<E, D>) -> Result<Matrix<E, D>, Fault<D>>;
+
+    /// Norm over the width.
+    fn norm<T: Tape<E, D>>(
+        &self,
+        tape: &mut T,
+        x: &Matrix<E, D>,
+        weights: &NormWeights<'_, E, D>,
+    ) -> Result<Matrix<E, D>, Fault<D>>;
+
+    /// Grouped-query attention under the mask and positions of `rows`.
+    fn attention<T: Tape<E, D>>(
+        &self,
+        tape: &mut T,
+        x: &Matrix<E, D>,
+        weights: &AttentionWeights<'_, E, D>,
+        rows: &Rows<E, D>,
+    ) -> Result<Matrix<E, D>, Fault<D>>;
+
+    /// The feed-forward network.
+    fn ffn<T: Tape<E, D>>(
+        &self,
+        tape: &mut T,
+        x: &Matrix<E, D>,
+        weights: &FfnWeights<'_, E, D>,
+    ) -> Result<Matrix<E, D>, Fault<D>>;
+
+    /// Each channel times its gain (D).
+    fn gain<T: Tape<E, D>>(&self, tape: &mut T, x: &Matrix<E, D>, gain: &Vector<E, D>) -> Result<Matrix<E, D>, Fault<D>>;
+
+    /// All times a learned scalar, shape (1).
+    fn learned<T: Tape<E, D>>(&self, tape: &mut T, x: &Matrix<E, D>, factor: &Vector<E, D>) -> Result<Matrix<E, D>, Fault<D>>;
+
+    /// All times a number that is not learned.
+    fn scale<T: Tape<E, D>>(&self, tape: &mut T, x: &Matrix<E, D>, factor: f64) -> Result<Matrix<E, D>, Fault<D>>;
+
+    /// Sum of two tensors that are not the same one.
+    fn add<T: Tape<E, D>>(&self, tape: &mut T, left: &Matrix<E, D>, right: &Matrix<E, D>) -> Result<Matrix<E, D>, Fault<D>>;
+
+    /// Difference of two tensors that are not the same one.
+    fn subtract<T: Tape<E, D>>(&self, tape: &mut T, left: &Matrix<E, D>, right: &Matrix<E, D>) -> Result<Matrix<E, D>, Fault<D>>;
+
+    /// The same value, to which no gradient passes.
+    fn stop(&self, x: &Matrix<E, D>) -> Result<Matrix<E, D>, Fault<D>> {
+        self.scale(&mut NoneTape, x, 1.0)
+    }
+
+    /// Logits (N, V) under a head (V, D).
+    fn head<T: Tape<E, D>>(&self, tape: &mut T, x: &Matrix<E, D>, table: &Matrix<E, D>) -> Result<Matrix<E, D>, Fault<D>>;
+
+    /// −log softmax(z)\[label\] of each token, in nats: (N).
+    fn cross_entropy<T: Tape<E, D>>(
+        &self,
+        tape: &mut T,
+        logits: &Matrix<E, D>,
+        targets: &Targets<E, D>,
+    ) -> Result<Vector<E, D>, Fault<D>>;
+
+    /// KL(teacher ‖ student) of each token, both softened by `temperature`, in nats: (N).
+    fn kl<T: Tape<E, D>>(
+        &self,
+        tape: &mut T,
+        logits: &Matrix<E, D>,
+        teacher: &TeacherRows<E, D>,
+        temperature: f64,
+    ) -> Result<Vector<E, D>, Fault<D>>;
+
+    /// log softmax(z / temperature): (N, V).
+    fn log_probabilities(&self, logits: &Matrix<E, D>, temperature: f64) -> Result<Matrix<E, D>, Fault<D>>;
+
+    /// Σₙ weightₙ · termₙ.
+    fn weighted_sum<T: Tape<E, D>>(
+        &self,
+        tape: &mut T,
+        terms: &Vector<E, D>,
+        targets: &Targets<E, D>,
+    ) -> Result<Scalar<E, D>, Fault<D>>;
+
+    /// Σ factor · term + Σ … of scalars.
+    fn combine<T: Tape<E, D>>(&self, tape: &mut T, terms: &[(f64, Scalar<E, D>)]) -> Result<Scalar<E, D>, Fault<D>>;
+
+    /// Σ of squares of all elements, summed in f64.
+    fn sum_of_squares(&self, gradient: &Param<E, D>) -> f64 {
+        gradient
+            .values()
+            .into_iter()
+            .map(|value| -> f64 {
+                let value: f64 = value.into();
+                value * value
+            })
+            .sum()
+    }
+
+    /// One update: the new parameter, m and v. Nothing changes in place, so that a step can be taken back.
+    fn adamw(
+        &self,
+        weight: &Param<E, D>,
+        moments: [&Param<E, D>; 2],
+        gradient: &Param<E, D>,
+        update: &AdamW,
+    ) -> Result<[Param<E, D>; 3], Fault<D>>;
+}

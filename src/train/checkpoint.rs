@@ -1,0 +1,175 @@
+//! Checkpoints: a safetensors file with parameters, optimizer state, step and data position.
+//!
+//! Tensors: each parameter by its name, its moments as `adam.m/NAME` and `adam.v/NAME`. Metadata: one entry `xrun`, JSON of [`Meta`]
+//! (one entry, because safetensors keeps metadata in a map without order). Invariant: a file appears whole or not at all, and nothing of it
+//! is used before names, shapes and types are those expected.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use indexmap::IndexMap;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
+
+use crate::budget::params::ParamSpec;
+use crate::timeline::{DataPosition, LayerId};
+
+/// Name of a phase's result.
+pub const CHECKPOINT: &str = "checkpoint.safetensors";
+const ENTRY: &str = "xrun";
+
+/// A tensor on the host: sides and values in row-major order.
+pub type Values = (Vec<usize>, Vec<f32>);
+
+/// What a checkpoint knows besides tensors.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Meta {
+    /// Version of this layout.
+    pub version: u32,
+    /// Steps of the run that are done.
+    pub step: u64,
+    /// Where the next step would read.
+    pub data: DataPosition,
+    /// The stack from bottom to top.
+    pub stack: Vec<LayerId>,
+    /// Updates t of each parameter that has optimizer state.
+    pub updates: BTreeMap<String, u64>,
+    /// Counts of this phase so far, by their names in the record.
+    pub counts: BTreeMap<String, u64>,
+    /// Length of `metrics.jsonl` that belongs to this step.
+    pub metrics_bytes: u64,
+}
+
+impl Meta {
+    /// The layout described here.
+    pub const VERSION: u32 = 1;
+}
+
+/// A checkpoint on the host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checkpoint {
+    /// Parameters.
+    pub params: IndexMap<String, Values>,
+    /// m and v by parameter.
+    pub moments: IndexMap<String, [Values; 2]>,
+    /// The rest.
+    pub meta: Meta,
+}
+
+/// Why a checkpoint cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// The disk.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// Not a safetensors file of ours.
+    #[error("{0}")]
+    Damaged(String),
+    /// It belongs to another model.
+    #[error("{0}")]
+    Mismatch(String),
+}
+
+impl Checkpoint {
+    /// Writes it to `folder/name`: whole after a kill at any moment, or as it was before.
+    pub fn save(&self, folder: &Path, name: &str) -> Result<(), CheckpointError> {
+        let params = self.params.iter().map(|(name, values)| (name.clone(), values));
+        let moments =
+            self.moments.iter().flat_map(|(name, [m, v])| [(format!("adam.m/{name}"), m), (format!("adam.v/{name}"), v)]);
+        let tensors: Vec<(String, &[usize], Vec<u8>)> = params
+            .chain(moments)
+            .map(|(name, (shape, values))| {
+                (name, shape.as_slice(), values.iter().flat_map(|value| value.to_le_bytes()).collect())
+            })
+            .collect();
+        let mut views = Vec::new();
+        for (name, shape, data) in &tensors {
+            views.push((name.as_str(), TensorView::new(Dtype::F32, shape.to_vec(), data).map_err(damaged)?));
+        }
+        let meta = serde_json::to_string(&self.meta).map_err(damaged)?;
+        let file = safetensors::serialize(views, Some(HashMap::from([(ENTRY.to_owned(), meta)]))).map_err(damaged)?;
+        let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
+        temporary.write_all(&file)?;
+        temporary.as_file().sync_all()?;
+        temporary.persist(folder.join(name)).map_err(|error| error.error)?;
+        File::open(folder)?.sync_all()?;
+        Ok(())
+    }
+
+    /// Reads `path`, trusting nothing.
+    pub fn load(path: &Path) -> Result<Self, CheckpointError> {
+        let bytes = std::fs::read(path)?;
+        let (_, header) = SafeTensors::read_metadata(&bytes).map_err(damaged)?;
+        let meta = header.metadata().as_ref().and_then(|entries| entries.get(ENTRY));
+        let meta = meta.ok_or_else(|| CheckpointError::Damaged("it is not a checkpoint of xrun".to_owned()))?;
+        let meta: Meta = serde_json::from_str(meta).map_err(damaged)?;
+        if meta.version != Meta::VERSION {
+            let (found, known) = (meta.version, Meta::VERSION);
+            return Err(CheckpointError::Damaged(format!("its layout has version {found}, this program reads {known}")));
+        }
+        let file = SafeTensors::deserialize(&bytes).map_err(damaged)?;
+        let mut params = IndexMap::new();
+        let mut moments: [IndexMap<String, Values>; 2] = Default::default();
+        for (name, view) in file.iter() {
+            let values = values(name, &view)?;
+            match (name.strip_prefix("adam.m/"), name.strip_prefix("adam.v/")) {
+                (Some(name), _) => drop(moments[0].insert(name.to_owned(), values)),
+                (_, Some(name)) => drop(moments[1].insert(name.to_owned(), values)),
+                _ => drop(params.insert(name.to_owned(), values)),
+            }
+        }
+        params.sort_unstable_keys();
+        let [first, mut second] = moments;
+        let mut both = IndexMap::new();
+        for (name, m) in first {
+            let v = second.swap_remove(&name);
+            let v = v.ok_or_else(|| CheckpointError::Damaged(format!("`{name}` has a first moment but no second")))?;
+            both.insert(name, [m, v]);
+        }
+        if let Some((name, _)) = second.first() {
+            return Err(CheckpointError::Damaged(format!("`{name}` has a second moment but no first")));
+        }
+        both.sort_unstable_keys();
+        for name in both.keys() {
+            if !meta.updates.contains_key(name) || !params.contains_key(name) {
+                return Err(CheckpointError::Damaged(format!("moments of `{name}` stand without it or its count of updates")));
+            }
+        }
+        Ok(Self { params, moments: both, meta })
+    }
+
+    /// Whether its parameters are exactly those of `specs`, and moments have their shapes.
+    pub fn check(&self, specs: &[ParamSpec]) -> Result<(), CheckpointError> {
+        let expected: IndexMap<&str, &[usize]> = specs.iter().map(|spec| (spec.name.as_str(), spec.shape.as_slice())).collect();
+        let missing: Vec<&str> = expected.keys().copied().filter(|name| !self.params.contains_key(*name)).collect();
+        let extra: Vec<&str> = self.params.keys().map(String::as_str).filter(|name| !expected.contains_key(name)).collect();
+        if !missing.is_empty() || !extra.is_empty() {
+            let list = |names: &[&str]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let text = format!("tensors missing: {}; not expected: {}", list(&missing), list(&extra));
+            return Err(CheckpointError::Mismatch(text));
+        }
+        let moments = self.moments.iter().flat_map(|(name, both)| both.iter().map(move |values| (name, values)));
+        for (name, (shape, _)) in self.params.iter().chain(moments) {
+            let expected = expected.get(name.as_str()).copied().unwrap_or(&[]);
+            if shape != expected {
+                return Err(CheckpointError::Mismatch(format!("`{name}` has shape {shape:?}, expected {expected:?}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The float32 values of a tensor; any other type is refused.
+pub(super) fn values(name: &str, view: &TensorView<'_>) -> Result<Values, CheckpointError> {
+    if view.dtype() != Dtype::F32 {
+        return Err(CheckpointError::Damaged(format!("`{name}` is {:?}, expected F32", view.dtype())));
+    }
+    let values = view.data().chunks_exact(4).map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+    Ok((view.shape().to_vec(), values.collect()))
+}
+
+fn damaged(error: impl std::fmt::Display) -> CheckpointError {
+    CheckpointError::Damaged(error.to_string())
+}

@@ -1,0 +1,52 @@
+//! Validation: means over the counted tokens of the holdout, each token with the same weight, at any batch size.
+
+use super::refused;
+use super::step::in_vocabulary;
+use super::teacher::Teacher;
+use crate::data::Batch;
+use crate::data::corpus::Part;
+use crate::model::{Network, Skip};
+use crate::run::worker::Failure;
+use crate::tensor::{Composed, Device, NoneTape, Operations, Real, Targets};
+
+/// Means over counted tokens, in nats.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Evaluation {
+    /// Cross entropy; NaN over no token.
+    pub ce: f64,
+    /// KL(teacher ‖ student), where a teacher was given.
+    pub kl: Option<f64>,
+    /// Counted tokens.
+    pub tokens: u64,
+}
+
+/// Evaluates a network on batches, which are held one at a time; `teacher` comes with the temperature of the KL.
+pub fn evaluate<E: Real, D: Device<E>, O: Operations<E, D>>(
+    network: &Network<'_, E, D, O>,
+    device: &D,
+    batches: impl Iterator<Item = Batch>,
+    teacher: Option<(&Teacher<E, D>, f64)>,
+    skip: Skip,
+) -> Result<Evaluation, Failure> {
+    let ops = O::default();
+    let (mut ce, mut kl, mut tokens) = (0.0, 0.0, 0);
+    for batch in batches {
+        in_vocabulary(network.model, &batch)?;
+        let rows = network.rows(device, &batch).map_err(refused)?;
+        let logits = network.logits(&rows, skip, |_, _| ()).map_err(refused)?;
+        let targets = Targets::new(device, &batch.labels, &batch.counted, 1).map_err(refused)?;
+        let own = ops.cross_entropy(&mut NoneTape, &logits, &targets).map_err(refused)?;
+        ce += counted(&own.as_vec(), &batch.counted);
+        if let Some((teacher, temperature)) = teacher {
+            let said = teacher.about(device, &batch, Part::Holdout)?.at::<Composed>(temperature).map_err(refused)?;
+            let apart = ops.kl(&mut NoneTape, &logits, &said, temperature).map_err(refused)?;
+            kl += counted(&apart.as_vec(), &batch.counted);
+        }
+        tokens += batch.tokens();
+    }
+    Ok(Evaluation { ce: ce / tokens as f64, kl: teacher.map(|_| kl / tokens as f64), tokens })
+}
+
+fn counted<E: Real>(values: &[E], counted: &[bool]) -> f64 {
+    values.iter().zip(counted).filter(|(_, counted)| **counted).map(|(value, _)| -> f64 { (*value).into() }).sum()
+}

@@ -1,0 +1,255 @@
+//! A teacher's logits on disk: written once, sequence by sequence, then memory-mapped.
+//!
+//! Files: `logits.json` (a [`LogitsHeader`]), `train.logits` and `holdout.logits`: for each sequence in the order of its index, for each of
+//! `context` positions (zeros where padded) little-endian either V log-probabilities as f32, or K tokens as u32 and K + 1
+//! log-probabilities as f32, the last that of all other tokens together. Invariant: a cache is refused under any other vocabulary,
+//! context, truncation or temperature than its own.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+
+use memmap2::Mmap;
+use serde::{Deserialize, Serialize};
+
+use super::teacher::Frozen;
+use super::{disk, refused};
+use crate::budget::params::vocabulary;
+use crate::data::corpus::Part;
+use crate::data::{Batch, Reader};
+use crate::plan::node::TeacherLogits;
+use crate::run::worker::{Desk, Failure, Outcome, Progress};
+use crate::study::Cache;
+use crate::tensor::{Composed, Device, Operations, Param, Real, TeacherRows};
+
+const HEADER: &str = "logits.json";
+const PROGRESS: &str = "progress.json";
+/// Sequences that run together: fixed, so that an interruption changes no bit.
+const CHUNK: u64 = 8;
+
+/// `logits.json`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LogitsHeader {
+    /// V.
+    pub vocabulary: usize,
+    /// Positions of a sequence.
+    pub context: usize,
+    /// K, below V; `None` keeps all.
+    pub top: Option<usize>,
+    /// Softening.
+    pub temperature: f64,
+    /// Sequences of the training part.
+    pub train: u64,
+    /// Sequences of the holdout.
+    pub holdout: u64,
+}
+
+impl LogitsHeader {
+    fn token_bytes(&self) -> usize {
+        4 * self.top.map_or(self.vocabulary, |top| 2 * top + 1)
+    }
+    fn sequence_bytes(&self) -> usize {
+        self.context * self.token_bytes()
+    }
+}
+
+/// A cache that is read.
+#[derive(Debug)]
+pub struct Logits {
+    header: LogitsHeader,
+    train: Option<Mmap>,
+    holdout: Option<Mmap>,
+}
+
+impl Logits {
+    /// Opens the cache in `folder` for a model of `vocabulary` under a loss of `temperature`.
+    pub fn open(folder: &Path, vocabulary: usize, context: usize, temperature: f64) -> Result<Self, Failure> {
+        let damaged = |what: String| Failure::Input(format!("the cache of the teacher's logits is damaged: {what}"));
+        let text = std::fs::read(folder.join(HEADER)).map_err(disk("cannot read the cache of the teacher's logits"))?;
+        let header: LogitsHeader = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+        if (header.vocabulary, header.context, header.temperature) != (vocabulary, context, temperature) {
+            return Err(Failure::Input(format!(
+                "the cache of the teacher's logits has vocabulary {}, context {} and temperature {}, expected {vocabulary}, {context} and {temperature}",
+                header.vocabulary, header.context, header.temperature
+            )));
+        }
+        let map = |name: &str, sequences: u64| -> Result<Option<Mmap>, Failure> {
+            if sequences == 0 {
+                return Ok(None);
+            }
+            let file = File::open(folder.join(name)).map_err(disk(format!("cannot open {name}")))?;
+            // SAFETY: the file belongs to a finished node, which nobody writes to any more; its length is compared below, and all
+            // reads go through bounds-checked slices.
+            let map = unsafe { Mmap::map(&file) }.map_err(disk(format!("cannot map {name}")))?;
+            let expected = header.sequence_bytes() as u64 * sequences;
+            if map.len() as u64 == expected {
+                Ok(Some(map))
+            } else {
+                Err(damaged(format!("{name} has {} bytes, expected {expected}", map.len())))
+            }
+        };
+        Ok(Self { train: map("train.logits", header.train)?, holdout: map("holdout.logits", header.holdout)?, header })
+    }
+
+    /// What the teacher says about each token of a batch, padded ones included.
+    pub fn rows<E: Real, D: Device<E>>(&self, device: &D, batch: &Batch, part: Part) -> Result<TeacherRows<E, D>, Failure> {
+        let map = match part {
+            Part::Train => self.train.as_deref(),
+            Part::Holdout => self.holdout.as_deref(),
+        };
+        let map = map.unwrap_or(&[]);
+        let bytes = self.header.sequence_bytes();
+        let mut cells = Vec::with_capacity(batch.rows * batch.context * self.header.token_bytes());
+        for sequence in &batch.sequences {
+            let start = *sequence as usize * bytes;
+            let end = start + batch.context * self.header.token_bytes();
+            let cell = map.get(start..end);
+            let missing = || Failure::Input(format!("the cache of the teacher's logits lacks sequence {sequence}"));
+            cells.extend_from_slice(cell.ok_or_else(missing)?);
+        }
+        let words: Vec<[u8; 4]> = cells.chunks_exact(4).map(|word| [word[0], word[1], word[2], word[3]]).collect();
+        let vocabulary = self.header.vocabulary;
+        match self.header.top {
+            None => {
+                let values = words.into_iter().map(|word| E::of(f64::from(f32::from_le_bytes(word)))).collect();
+                match Param::new(device, values, &[batch.rows * batch.context, vocabulary]).map_err(refused)? {
+                    Param::Matrix(matrix) => Ok(TeacherRows::Full(matrix)),
+                    Param::Vector(_) => unreachable!("two sides make a matrix"),
+                }
+            }
+            Some(top) => {
+                let (mut tokens, mut logs) = (Vec::new(), Vec::new());
+                for cell in words.chunks_exact(2 * top + 1) {
+                    let own = cell[..top].iter().map(|word| u32::from_le_bytes(*word).min(vocabulary as u32 - 1));
+                    tokens.extend(own);
+                    logs.extend(cell[top..].iter().map(|word| f32::from_le_bytes(*word)));
+                }
+                TeacherRows::top(device, top, vocabulary, &tokens, &logs).map_err(refused)
+            }
+        }
+    }
+}
+
+/// The K most likely tokens of each row (ties: the smaller token first) with their log-probabilities, and that of the rest.
+pub fn truncate(logs: &[f32], top: usize) -> (Vec<u32>, Vec<f32>) {
+    let mut order: Vec<u32> = (0..logs.len() as u32).collect();
+    order.sort_by(|a, b| logs[*b as usize].total_cmp(&logs[*a as usize]).then(a.cmp(b)));
+    let rest: f64 = order[top..].iter().map(|token| libm::exp(f64::from(logs[*token as usize]))).sum();
+    let mut kept: Vec<f32> = order[..top].iter().map(|token| logs[*token as usize]).collect();
+    kept.push(libm::log(rest) as f32);
+    order.truncate(top);
+    (order, kept)
+}
+
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+struct Written {
+    train: u64,
+    holdout: u64,
+}
+
+/// Does the work of a `teacher_logits` node.
+pub(super) fn write<D: Device<f32>>(device: &D, node: &TeacherLogits, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
+    let folder = desk.folder.to_owned();
+    let reader = Reader::open(&(desk.finished)(&node.corpus), &node.data)
+        .map_err(|error| Failure::Input(format!("the corpus: {error}")))?;
+    let teacher: Frozen<f32, D> = Frozen::load(device, &node.model, &(desk.finished)(&node.teacher))?;
+    let vocabulary = vocabulary(&node.model);
+    let shards = reader.shards();
+    let train = (0..node.shards.min(shards.count())).map(|shard| shards.sequences(shard).end).max().unwrap_or(0);
+    let header = LogitsHeader {
+        vocabulary,
+        context: node.data.context,
+        top: match node.cache {
+            Cache::Top(top) => Some(top.min(vocabulary)),
+            Cache::None | Cache::All => None,
+        },
+        temperature: node.temperature,
+        train,
+        holdout: reader.holdout_sequences(),
+    };
+    let mut written: Written =
+        std::fs::read(folder.join(PROGRESS)).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+    for part in [Part::Train, Part::Holdout] {
+        let (name, total) = match part {
+            Part::Train => ("train.logits", header.train),
+            Part::Holdout => ("holdout.logits", header.holdout),
+        };
+        let mut at = match part {
+            Part::Train => written.train,
+            Part::Holdout => written.holdout,
+        };
+        let context = || disk(format!("cannot write {name}"));
+        let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(name)).map_err(context())?;
+        let kept = at * header.sequence_bytes() as u64;
+        if file.metadata().map_err(context())?.len() < kept {
+            at = 0;
+        }
+        file.set_len(at * header.sequence_bytes() as u64).map_err(context())?;
+        file.seek(SeekFrom::End(0)).map_err(context())?;
+        let mut saved = std::time::Instant::now();
+        while at < total {
+            let chunk = at..(at + CHUNK).min(total);
+            let batch = match part {
+                Part::Train => reader.train_sequences(&chunk.clone().collect::<Vec<_>>()),
+                Part::Holdout => reader.holdout(chunk.clone()),
+            };
+            let logits = teacher.logits(device, &batch)?;
+            let logs = Composed.log_probabilities(&logits, node.temperature).map_err(refused)?.as_vec();
+            file.write_all(&encode(&header, &batch, &logs)).map_err(context())?;
+            at = chunk.end;
+            let done = at + if part == Part::Holdout { header.train } else { 0 };
+            let total = header.train + header.holdout;
+            (desk.tell)(Progress { done, total, tokens: batch.tokens(), loss: None });
+            if desk.stopping() || saved.elapsed() >= desk.save_every {
+                file.sync_all().map_err(context())?;
+                match part {
+                    Part::Train => written.train = at,
+                    Part::Holdout => written.holdout = at,
+                }
+                save(&folder, PROGRESS, &written)?;
+                saved = std::time::Instant::now();
+                if desk.stopping() {
+                    return Ok(Outcome::Interrupted);
+                }
+            }
+        }
+        file.sync_all().map_err(context())?;
+        match part {
+            Part::Train => written.train = at,
+            Part::Holdout => written.holdout = at,
+        }
+    }
+    save(&folder, HEADER, &header)?;
+    super::phase::only(&folder, &[HEADER, "train.logits", "holdout.logits"])?;
+    Ok(Outcome::Done(Default::default()))
+}
+
+fn encode(header: &LogitsHeader, batch: &Batch, logs: &[f32]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(batch.rows * header.sequence_bytes());
+    for row in 0..batch.rows {
+        for position in 0..batch.context {
+            let cell = row * batch.context + position;
+            let logs = &logs[cell * header.vocabulary..][..header.vocabulary];
+            match header.top {
+                None => bytes.extend(logs.iter().flat_map(|log| log.to_le_bytes())),
+                Some(top) => {
+                    let (tokens, logs) = truncate(logs, top);
+                    bytes.extend(tokens.iter().flat_map(|token| token.to_le_bytes()));
+                    bytes.extend(logs.iter().flat_map(|log| log.to_le_bytes()));
+                }
+            }
+        }
+        bytes.resize((row + 1) * header.sequence_bytes(), 0);
+    }
+    bytes
+}
+
+fn save(folder: &Path, name: &str, value: &impl Serialize) -> Result<(), Failure> {
+    let context = || disk(format!("cannot write {name}"));
+    let text = serde_json::to_vec(value).map_err(|error| Failure::Input(error.to_string()))?;
+    let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(context())?;
+    temporary.write_all(&text).map_err(context())?;
+    temporary.as_file().sync_all().map_err(context())?;
+    temporary.persist(folder.join(name)).map_err(|error| context()(error.error))?;
+    Ok(())
+}

@@ -1,0 +1,267 @@
+//! Runs a phase at a desk: from the parent's checkpoint to its own.
+//!
+//! Files while it works: `metrics.jsonl` and now and then `partial.safetensors`; when it is done: `metrics.jsonl` and
+//! `checkpoint.safetensors`, nothing else.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Instant;
+
+use super::checkpoint::{CHECKPOINT, CheckpointError};
+use super::logits::Logits;
+use super::loss::{Term, temperature, terms};
+use super::metrics::{METRICS, Metrics};
+use super::optimizer::Optimizer;
+use super::rate::rate_at;
+use super::sets::Learning;
+use super::start::{Sources, agrees, begin};
+use super::step::{Setting, State, groups, step};
+use super::teacher::{Frozen, Teacher, load_checkpoint};
+use super::{Checkpoint, Meta, disk, evaluate};
+use crate::budget::params::{parameters, vocabulary};
+use crate::data::Reader;
+use crate::model::Network;
+use crate::plan::node::Phase;
+use crate::run::record::Real;
+use crate::run::worker::{Desk, Failure, Outcome, Progress};
+use crate::study::Metric;
+use crate::tensor::{Composed, Device};
+use crate::timeline::DataPosition;
+
+const PARTIAL: &str = "partial.safetensors";
+
+/// Does the work of a `phase` or `teacher` node. `folder`: that of the `.exp` file.
+pub(super) fn run<D: Device<f32>>(device: &D, phase: &Phase, folder: &Path, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
+    Run::open(device, phase, folder, desk)?.go(desk)
+}
+
+struct Run<'a, D: Device<f32>> {
+    device: &'a D,
+    phase: &'a Phase,
+    reader: Reader,
+    teacher: Option<Teacher<f32, D>>,
+    terms: Vec<Term>,
+    learning: Learning,
+    groups: indexmap::IndexMap<String, crate::budget::params::Group>,
+    state: State<f32, D>,
+    step: u64,
+    counts: Counts,
+    metrics: Metrics,
+}
+
+/// What was done in this phase so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Counts {
+    tokens: u64,
+    active_layer_tokens: u64,
+    trained_layer_tokens: u64,
+}
+
+impl<'a, D: Device<f32>> Run<'a, D> {
+    fn open(device: &'a D, phase: &'a Phase, folder: &Path, desk: &Desk<'_>) -> Result<Self, Failure> {
+        let segment = &phase.segment;
+        let specs = parameters(&phase.model, &segment.stack, &segment.block_ends);
+        let learning = Learning::new(&phase.model, &specs, segment);
+        let reader = Reader::open(&(desk.finished)(&phase.corpus), &phase.data)
+            .map_err(|error| Failure::Input(format!("the corpus: {error}")))?;
+        let terms = terms(&phase.training.loss);
+        let teacher = open_teacher(device, phase, &terms, desk)?;
+        let resumed = match Checkpoint::load(&desk.folder.join(PARTIAL)) {
+            // A partial that does not fit is one that the disk has damaged: the phase starts over.
+            Ok(partial) => Some(partial)
+                .filter(|partial| partial.check(&specs).is_ok() && Metrics::holds(desk.folder, partial.meta.metrics_bytes)),
+            Err(CheckpointError::Io(_) | CheckpointError::Damaged(_) | CheckpointError::Mismatch(_)) => None,
+        };
+        let (state, step, counts, metrics) = match resumed {
+            Some(partial) => {
+                let count = |name: &str| partial.meta.counts.get(name).copied().unwrap_or(0);
+                let counts = Counts {
+                    tokens: count("tokens"),
+                    active_layer_tokens: count("active_layer_tokens"),
+                    trained_layer_tokens: count("trained_layer_tokens"),
+                };
+                let metrics = Metrics::open(desk.folder, partial.meta.metrics_bytes)?;
+                (State::load(device, &partial)?, partial.meta.step, counts, metrics)
+            }
+            None => {
+                let parent = match &phase.parent {
+                    Some(key) => Some(load_checkpoint(&(desk.finished)(key), "the phase before")?),
+                    None => None,
+                };
+                agrees(segment, parent.as_ref())?;
+                let trained = phase.teacher.as_ref().map(|teacher| (desk.finished)(&teacher.node));
+                let sources = Sources::new(trained, folder.to_owned());
+                let state = begin(device, phase.seed, &specs, segment, &learning, parent.as_ref(), &sources)?;
+                (state, segment.steps.start, Counts::default(), Metrics::open(desk.folder, 0)?)
+            }
+        };
+        let groups = groups(&specs);
+        Ok(Self { device, phase, reader, teacher, terms, learning, groups, state, step, counts, metrics })
+    }
+
+    fn go(mut self, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
+        let (phase, segment) = (self.phase, &self.phase.segment);
+        let mut order = self.reader.order(phase.seed);
+        let mut saved = Instant::now();
+        while self.step < segment.steps.end {
+            if desk.stopping() {
+                self.checkpoint()?.save(desk.folder, PARTIAL).map_err(unsaved)?;
+                return Ok(Outcome::Interrupted);
+            }
+            let mut values = self.measures()?;
+            let batch = self.reader.train(&mut order, self.position(), segment.batch);
+            let lr = rate_at(&segment.rate, self.step);
+            let setting = Setting {
+                device: self.device,
+                model: &phase.model,
+                segment,
+                learning: &self.learning,
+                groups: &self.groups,
+                terms: &self.terms,
+                optimizer: Optimizer { rule: phase.training.optimizer, clip: phase.training.clip },
+                micro: phase.training.batch.micro as usize,
+            };
+            let teacher = self.teacher.as_ref();
+            let seen = step::<f32, D, Composed>(&setting, &mut self.state, teacher, &batch, (self.step, lr))?;
+            values.insert(Metric::TrainLoss.name().to_owned(), Real(seen.loss));
+            values.insert(Metric::GradNorm.name().to_owned(), Real(seen.grad_norm));
+            values.insert("lr".to_owned(), Real(lr));
+            self.metrics.push(self.step, values)?;
+            self.step += 1;
+            let tokens = batch.tokens();
+            self.counts.tokens += tokens;
+            self.counts.active_layer_tokens += tokens * segment.stack.len() as u64;
+            self.counts.trained_layer_tokens += tokens * trained_layers(phase);
+            let (done, total) = (self.step - segment.steps.start, segment.steps.end - segment.steps.start);
+            (desk.tell)(Progress { done, total, tokens, loss: Some(seen.loss) });
+            if saved.elapsed() >= desk.save_every && self.step < segment.steps.end {
+                self.checkpoint()?.save(desk.folder, PARTIAL).map_err(unsaved)?;
+                saved = Instant::now();
+            }
+        }
+        let values = self.measures()?;
+        if !values.is_empty() {
+            self.metrics.push(self.step, values)?;
+        }
+        let checkpoint = self.checkpoint()?;
+        checkpoint.save(desk.folder, CHECKPOINT).map_err(unsaved)?;
+        only(desk.folder, &[CHECKPOINT, METRICS])?;
+        Ok(Outcome::Done(checkpoint.meta.counts))
+    }
+
+    /// Where the next step reads.
+    fn position(&self) -> DataPosition {
+        let segment = &self.phase.segment;
+        let read = (self.step - segment.steps.start) * segment.batch;
+        DataPosition { sequence: segment.data.sequence + read, ..segment.data }
+    }
+
+    fn checkpoint(&mut self) -> Result<Checkpoint, Failure> {
+        let metrics_bytes = self.metrics.sync()?;
+        let Counts { tokens, active_layer_tokens, trained_layer_tokens } = self.counts;
+        let counts = [
+            ("steps", self.step - self.phase.segment.steps.start),
+            ("tokens", tokens),
+            ("active_layer_tokens", active_layer_tokens),
+            ("trained_layer_tokens", trained_layer_tokens),
+        ];
+        Ok(self.state.checkpoint(Meta {
+            version: Meta::VERSION,
+            step: self.step,
+            data: self.position(),
+            stack: self.phase.segment.stack.clone(),
+            updates: BTreeMap::new(),
+            counts: counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+            metrics_bytes,
+        }))
+    }
+
+    /// What is to be measured after the steps done so far.
+    fn measures(&self) -> Result<BTreeMap<String, Real>, Failure> {
+        let due = |metric: Metric| {
+            let mut measures = self.phase.measures.iter();
+            measures.any(|(other, steps)| *other == metric && steps.binary_search(&self.step).is_ok())
+        };
+        let (ce, perplexity, kl) = (due(Metric::ValidationCe), due(Metric::Perplexity), due(Metric::Kl));
+        let mut values = BTreeMap::new();
+        if !(ce || perplexity || kl) {
+            return Ok(values);
+        }
+        let segment = &self.phase.segment;
+        let network: Network<'_, f32, D, Composed> =
+            Network::new(&self.phase.model, &segment.stack, &segment.block_ends, &self.state.params, self.step);
+        let (all, at_once) = (self.reader.holdout_sequences(), self.phase.training.batch.micro.max(1));
+        let starts = (0..all).step_by(at_once as usize);
+        let batches = starts.map(|start| self.reader.holdout(start..(start + at_once).min(all)));
+        let teacher = match (&self.teacher, kl) {
+            (Some(teacher), true) => Some((teacher, temperature(&self.phase.training.loss))),
+            (None, true) => return Err(Failure::Input("kl is measured, but there is no teacher".to_owned())),
+            (_, false) => None,
+        };
+        let seen = evaluate(&network, self.device, batches, teacher, None)?;
+        let mut add = |metric: Metric, wanted: bool, value: f64| {
+            if wanted {
+                values.insert(metric.name().to_owned(), Real(value));
+            }
+        };
+        add(Metric::ValidationCe, ce, seen.ce);
+        add(Metric::Perplexity, perplexity, libm::exp(seen.ce));
+        add(Metric::Kl, kl, seen.kl.unwrap_or(f64::NAN));
+        Ok(values)
+    }
+}
+
+/// Layers of the stack that learn.
+fn trained_layers(phase: &Phase) -> u64 {
+    let frozen = &phase.segment.frozen;
+    let learns = |(place, layer): &(usize, &_)| *place >= frozen.prefix && !frozen.layers.contains(*layer);
+    phase.segment.stack.iter().enumerate().filter(learns).count() as u64
+}
+
+fn open_teacher<D: Device<f32>>(
+    device: &D,
+    phase: &Phase,
+    terms: &[Term],
+    desk: &Desk<'_>,
+) -> Result<Option<Teacher<f32, D>>, Failure> {
+    let spoken = terms.iter().any(|term| matches!(term, Term::Kl { .. }))
+        || phase.measures.iter().any(|(metric, _)| *metric == Metric::Kl);
+    if !spoken {
+        return Ok(None);
+    }
+    let Some(teacher) = &phase.teacher else {
+        return Err(Failure::Input("the loss has a KL term, but there is no teacher".to_owned()));
+    };
+    let (own, its) = (vocabulary(&phase.model), vocabulary(&teacher.model));
+    if own != its {
+        return Err(Failure::Input(format!("the student has {own} token types, the teacher {its}")));
+    }
+    Ok(Some(match &teacher.logits {
+        Some(key) => {
+            let folder = (desk.finished)(key);
+            Teacher::Cached(Logits::open(&folder, own, phase.data.context, temperature(&phase.training.loss))?)
+        }
+        None => Teacher::Online(Box::new(Frozen::load(device, &teacher.model, &(desk.finished)(&teacher.node))?)),
+    }))
+}
+
+/// Removes every file of `folder` but those named.
+pub(super) fn only(folder: &Path, names: &[&str]) -> Result<(), Failure> {
+    let context = || disk("cannot tidy the node's folder");
+    for entry in std::fs::read_dir(folder).map_err(context())? {
+        let entry = entry.map_err(context())?;
+        let stays = entry.file_name().to_str().is_some_and(|name| names.contains(&name));
+        if !stays && entry.file_type().map_err(context())?.is_file() {
+            std::fs::remove_file(entry.path()).map_err(context())?;
+        }
+    }
+    Ok(())
+}
+
+fn unsaved(error: CheckpointError) -> Failure {
+    let source = match error {
+        CheckpointError::Io(source) => source,
+        CheckpointError::Damaged(text) | CheckpointError::Mismatch(text) => std::io::Error::other(text),
+    };
+    disk("cannot save a checkpoint; the one before is whole")(source)
+}

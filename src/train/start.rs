@@ -1,0 +1,129 @@
+//! The state with which a phase begins: its parent's, after the event, or a fresh one.
+
+use std::cell::OnceCell;
+use std::path::{Component, Path, PathBuf};
+
+use super::checkpoint::values;
+use super::optimizer::Moments;
+use super::sets::Learning;
+use super::step::State;
+use super::teacher::load_checkpoint;
+use super::{Checkpoint, refused};
+use crate::budget::params::{ParamSpec, TeacherTensor};
+use crate::model::{Params, first_values};
+use crate::run::worker::Failure;
+use crate::tensor::{Device, Param, Real};
+use crate::timeline::{FirstValues, Segment};
+
+/// Where first values come from that are neither drawn nor copied.
+#[derive(Debug)]
+pub struct Sources {
+    teacher: Option<PathBuf>,
+    folder: PathBuf,
+    read: OnceCell<Result<Checkpoint, String>>,
+}
+
+impl Sources {
+    /// `teacher`: the folder of the node that trained it; `folder`: that of the `.exp` file.
+    pub fn new(teacher: Option<PathBuf>, folder: PathBuf) -> Self {
+        Self { teacher, folder, read: OnceCell::new() }
+    }
+}
+
+impl crate::model::Teacher for Sources {
+    fn tensor(&self, tensor: TeacherTensor) -> Result<Vec<f32>, String> {
+        let read = self.read.get_or_init(|| match &self.teacher {
+            Some(folder) => load_checkpoint(folder, "the teacher").map_err(|failure| failure.to_string()),
+            None => Err("the model takes a tensor from a teacher, and there is none".to_owned()),
+        });
+        let checkpoint = read.as_ref().map_err(String::clone)?;
+        // A tied teacher has no head of its own.
+        let names: &[&str] = match tensor {
+            TeacherTensor::Embedding => &["embedding"],
+            TeacherTensor::Head => &["head", "embedding"],
+            TeacherTensor::FinalNorm => &["exit.norm"],
+        };
+        let found = names.iter().find_map(|name| checkpoint.params.get(*name));
+        found.map(|(_, values)| values.clone()).ok_or_else(|| format!("the teacher has no `{}`", names[0]))
+    }
+
+    fn file(&self, file: &str, name: &str) -> Result<Vec<f32>, String> {
+        let path = Path::new(file);
+        if !path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
+            return Err(format!("`{file}` is not beside the study"));
+        }
+        let bytes = std::fs::read(self.folder.join(path)).map_err(|error| format!("`{file}`: {error}"))?;
+        let tensors = safetensors::SafeTensors::deserialize(&bytes).map_err(|error| format!("`{file}`: {error}"))?;
+        let view = tensors.tensor(name).map_err(|_| format!("`{file}` has no tensor `{name}`"))?;
+        values(name, &view).map(|(_, values)| values).map_err(|error| format!("`{file}`: {error}"))
+    }
+}
+
+/// Parameters and optimizer state at the first step of a segment.
+///
+/// The event's order: layers leave, layers arrive (copies are of the model before the event), the optimizer is reset, what is frozen
+/// loses its state. A parameter that the parent does not have starts as new.
+pub fn begin<E: Real, D: Device<E>>(
+    device: &D,
+    seed: u64,
+    specs: &[ParamSpec],
+    segment: &Segment,
+    learning: &Learning,
+    parent: Option<&Checkpoint>,
+    sources: &Sources,
+) -> Result<State<E, D>, Failure> {
+    let mut params = Params::default();
+    for spec in specs {
+        let new = spec.layer.and_then(|layer| segment.new_layers.iter().find(|new| new.layer == layer));
+        let inherited = match (new.map(|new| &new.first), spec.layer) {
+            (None, _) => parent.and_then(|parent| parent.params.get(&spec.name)),
+            (Some(FirstValues::CopyOf(source)), Some(own)) => {
+                let name = spec.name.replacen(&format!("layers.{}.", own.0), &format!("layers.{}.", source.0), 1);
+                let copied = parent.and_then(|parent| parent.params.get(&name));
+                // A copy may have a norm that its source has not: placements can depend on the layer.
+                copied.filter(|(shape, _)| *shape == spec.shape)
+            }
+            (Some(_), _) => None,
+        };
+        let values = match inherited {
+            Some((shape, values)) if *shape == spec.shape => values.clone(),
+            Some((shape, _)) => {
+                let text = format!("`{}` of the phase before has shape {shape:?}, expected {:?}", spec.name, spec.shape);
+                return Err(Failure::Input(text));
+            }
+            None => {
+                let identity = new.is_some_and(|new| new.first == FirstValues::Identity);
+                first_values(seed, spec, identity, sources).map_err(Failure::Input)?
+            }
+        };
+        let values = values.into_iter().map(|value| E::of(f64::from(value))).collect();
+        params.0.insert(spec.name.clone(), Param::new(device, values, &spec.shape).map_err(refused)?);
+    }
+    let mut state = State { params, moments: Default::default() };
+    if let Some(parent) = parent.filter(|_| !segment.reset_optimizer) {
+        let before: State<E, D> = State::load(device, parent)?;
+        let arrived = |spec: &ParamSpec| segment.new_layers.iter().any(|new| Some(new.layer) == spec.layer);
+        for spec in specs.iter().filter(|spec| !arrived(spec) && learning.keeps_state(&spec.name)) {
+            if let Some(Moments { m, v, updates }) = before.moments.get(&spec.name) {
+                let moments = Moments { m: m.clone(), v: v.clone(), updates: *updates };
+                state.moments.insert(spec.name.clone(), moments);
+            }
+        }
+    }
+    Ok(state)
+}
+
+/// Every layer of the segment is new or stands in the parent's checkpoint: the plan and what was trained agree.
+pub(super) fn agrees(segment: &Segment, parent: Option<&Checkpoint>) -> Result<(), Failure> {
+    let known = |layer| {
+        segment.new_layers.iter().any(|new| new.layer == layer) || parent.is_some_and(|parent| parent.meta.stack.contains(&layer))
+    };
+    if let Some(layer) = segment.stack.iter().find(|layer| !known(**layer)) {
+        return Err(Failure::Input(format!("layer {} is neither new nor in the phase before", layer.0)));
+    }
+    if let Some(parent) = parent.filter(|parent| parent.meta.step != segment.steps.start) {
+        let (at, start) = (parent.meta.step, segment.steps.start);
+        return Err(Failure::Input(format!("the phase before ends at step {at}, this one begins at {start}")));
+    }
+    Ok(())
+}

@@ -1,0 +1,219 @@
+//! One step: the gradient of the loss over a whole batch, clipped, and the update that it makes.
+
+use indexmap::IndexMap;
+
+use super::loss::{Term, share};
+use super::optimizer::{Moments, Optimizer};
+use super::sets::Learning;
+use super::teacher::Teacher;
+use super::{Checkpoint, Meta, refused};
+use crate::budget::params::{Group, ParamSpec, vocabulary};
+use crate::data::Batch;
+use crate::data::corpus::Part;
+use crate::model::{Network, Params};
+use crate::run::worker::Failure;
+use crate::study::Model;
+use crate::tensor::{Composed, Device, NoneTape, Operations, OwnedTape, Param, Real, Tape, Targets, backward};
+use crate::timeline::Segment;
+
+/// Everything that a step changes.
+#[derive(Debug, Clone)]
+pub struct State<E: Real, D: Device<E>> {
+    /// Parameters.
+    pub params: Params<E, D>,
+    /// Optimizer state of those that have any.
+    pub moments: IndexMap<String, Moments<E, D>>,
+}
+
+impl<E: Real, D: Device<E>> State<E, D> {
+    /// From a checkpoint that has been checked.
+    pub fn load(device: &D, checkpoint: &Checkpoint) -> Result<Self, Failure> {
+        let param = |(shape, values): &(Vec<usize>, Vec<f32>)| {
+            Param::new(device, values.iter().map(|value| E::of(f64::from(*value))).collect(), shape).map_err(refused)
+        };
+        let mut params = Params::default();
+        for (name, values) in &checkpoint.params {
+            params.0.insert(name.clone(), param(values)?);
+        }
+        let mut moments = IndexMap::new();
+        for (name, [m, v]) in &checkpoint.moments {
+            let updates = checkpoint.meta.updates.get(name).copied().unwrap_or(0);
+            moments.insert(name.clone(), Moments { m: param(m)?, v: param(v)?, updates });
+        }
+        Ok(Self { params, moments })
+    }
+
+    /// A checkpoint of it; `meta.updates` is filled in.
+    pub fn checkpoint(&self, mut meta: Meta) -> Checkpoint {
+        let values = |param: &Param<E, D>| {
+            let values: Vec<f32> = param
+                .values()
+                .into_iter()
+                .map(|value| {
+                    let value: f64 = value.into();
+                    value as f32
+                })
+                .collect();
+            (param.shape(), values)
+        };
+        meta.updates = self.moments.iter().map(|(name, state)| (name.clone(), state.updates)).collect();
+        Checkpoint {
+            params: self.params.0.iter().map(|(name, param)| (name.clone(), values(param))).collect(),
+            moments: self.moments.iter().map(|(name, state)| (name.clone(), [values(&state.m), values(&state.v)])).collect(),
+            meta,
+        }
+    }
+}
+
+/// What stays the same during a phase.
+#[derive(Debug)]
+pub struct Setting<'a, D> {
+    /// Where tensors live.
+    pub device: &'a D,
+    /// The architecture.
+    pub model: &'a Model,
+    /// Stack and blocks.
+    pub segment: &'a Segment,
+    /// What learns.
+    pub learning: &'a Learning,
+    /// Groups of parameters by name.
+    pub groups: &'a IndexMap<String, Group>,
+    /// What is minimised.
+    pub terms: &'a [Term],
+    /// How parameters move.
+    pub optimizer: Optimizer,
+    /// Sequences held at a time.
+    pub micro: usize,
+}
+
+/// Groups by name.
+pub fn groups(specs: &[ParamSpec]) -> IndexMap<String, Group> {
+    specs.iter().map(|spec| (spec.name.clone(), spec.group)).collect()
+}
+
+/// What a step saw.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stepped {
+    /// The loss before the update.
+    pub loss: f64,
+    /// Global norm of the gradients of what learns, before clipping.
+    pub grad_norm: f64,
+}
+
+/// Takes step `step` of the run. A failure leaves `state` as it was.
+pub fn step<E: Real, D: Device<E>, O: Operations<E, D>>(
+    setting: &Setting<'_, D>,
+    state: &mut State<E, D>,
+    teacher: Option<&Teacher<E, D>>,
+    batch: &Batch,
+    (step, lr): (u64, f64),
+) -> Result<Stepped, Failure> {
+    let (loss, gradients) = gradients::<E, D, O>(setting, state, teacher, batch, step)?;
+    let squares: f64 = gradients.values().map(|gradient| O::default().sum_of_squares(gradient)).sum();
+    let grad_norm = libm::sqrt(squares);
+    if !loss.is_finite() || !grad_norm.is_finite() {
+        return Err(Failure::Diverged { step, what: at_fault(state, &gradients) });
+    }
+    let scale = setting.optimizer.clip_scale(grad_norm);
+    setting
+        .optimizer
+        .update::<E, D, O>(&mut state.params, &mut state.moments, &gradients, setting.groups, (lr, scale))
+        .map_err(refused)?;
+    Ok(Stepped { loss, grad_norm })
+}
+
+/// Gradients by the names of their parameters, sorted.
+pub type ByName<E, D> = IndexMap<String, Param<E, D>>;
+
+/// The loss of a batch and the gradient of every parameter that learns.
+pub fn gradients<E: Real, D: Device<E>, O: Operations<E, D>>(
+    setting: &Setting<'_, D>,
+    state: &State<E, D>,
+    teacher: Option<&Teacher<E, D>>,
+    batch: &Batch,
+    step: u64,
+) -> Result<(f64, ByName<E, D>), Failure> {
+    in_vocabulary(setting.model, batch)?;
+    let total = batch.tokens();
+    let mut loss = 0.0;
+    let mut sums: ByName<E, D> = IndexMap::new();
+    let mut start = 0;
+    while start < batch.rows {
+        let end = (start + setting.micro.max(1)).min(batch.rows);
+        let part = if end - start == batch.rows { batch.clone() } else { batch.slice(start..end) };
+        start = end;
+        let mut tape = OwnedTape::default();
+        let value = forward::<E, D, O, _>(setting, state, teacher, &part, total, step, &mut tape)?;
+        let read: f64 = value.as_vec()[0].into();
+        loss += read;
+        let mut found = backward(value, tape).map_err(refused)?;
+        for name in &setting.learning.names {
+            let gradient = state.params.0[name].gradient(&mut found).map_err(refused)?;
+            let sum = match sums.swap_remove(name) {
+                Some(sum) => sum.plus(gradient).map_err(refused)?,
+                None => gradient,
+            };
+            sums.insert(name.clone(), sum);
+        }
+    }
+    sums.sort_unstable_keys();
+    Ok((loss, sums))
+}
+
+/// A micro-batch's share of the loss, recorded on `tape` from where something learns.
+fn forward<E: Real, D: Device<E>, O: Operations<E, D>, T: Tape<E, D>>(
+    setting: &Setting<'_, D>,
+    state: &State<E, D>,
+    teacher: Option<&Teacher<E, D>>,
+    part: &Batch,
+    total: u64,
+    step: u64,
+    tape: &mut T,
+) -> Result<crate::tensor::Scalar<E, D>, Failure> {
+    let Segment { stack, block_ends, .. } = setting.segment;
+    let learning = setting.learning;
+    let network: Network<'_, E, D, O> = Network::new(setting.model, stack, block_ends, &state.params, step);
+    let rows = network.rows(setting.device, part).map_err(refused)?;
+    let targets = Targets::new(setting.device, &part.labels, &part.counted, total).map_err(refused)?;
+    let none = &mut NoneTape;
+    let embedded = if learning.below { network.embed(tape, &rows) } else { network.embed(none, &rows) };
+    let embedded = embedded.map_err(refused)?;
+    let x = network.layers(none, 0..learning.from, &rows, embedded.clone(), &embedded).map_err(refused)?;
+    let x = network.layers(tape, learning.from..stack.len(), &rows, x, &embedded).map_err(refused)?;
+    let logits = network.head(tape, &rows, &x, &embedded).map_err(refused)?;
+    let mut said = None;
+    if let (Some(teacher), true) = (teacher, setting.terms.iter().any(|term| matches!(term, Term::Kl { .. }))) {
+        said = Some(teacher.about(setting.device, part, Part::Train)?);
+    }
+    share::<E, D, O, T>(tape, setting.terms, &logits, &targets, |temperature| match &said {
+        Some(said) => said.at::<Composed>(temperature),
+        None => unreachable!("a loss with a KL term has a teacher: the phase checked it"),
+    })
+    .map_err(refused)
+}
+
+/// Every token is one of the model's; dfdx would panic at another.
+pub(super) fn in_vocabulary(model: &Model, batch: &Batch) -> Result<(), Failure> {
+    let size = vocabulary(model) as u32;
+    match batch.inputs.iter().chain(&batch.labels).find(|token| **token >= size) {
+        Some(token) => Err(Failure::Input(format!("token {token} is beyond the model's vocabulary of {size}"))),
+        None => Ok(()),
+    }
+}
+
+/// The first parameter, else the first gradient, that is not finite.
+fn at_fault<E: Real, D: Device<E>>(state: &State<E, D>, gradients: &ByName<E, D>) -> String {
+    let bad = |param: &Param<E, D>| {
+        param.values().into_iter().any(|value| {
+            let value: f64 = value.into();
+            !value.is_finite()
+        })
+    };
+    if let Some((name, _)) = state.params.0.iter().find(|(_, param)| bad(param)) {
+        return name.clone();
+    }
+    match gradients.iter().find(|(_, gradient)| bad(gradient)) {
+        Some((name, _)) => format!("the gradient of {name}"),
+        None => "loss".to_owned(),
+    }
+}

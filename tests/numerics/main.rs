@@ -1,0 +1,10 @@
+//! Numbers of the engine: against finite differences, against PyTorch, and against themselves.
+#![cfg(feature = "train")]
+
+mod batches;
+mod build;
+mod gradients;
+mod optimizer;
+mod phases;
+mod reference;
+mod traps;

@@ -1,0 +1,342 @@
+//! Phases, teachers, caches and probes at a desk, as the runner has them done.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use xrun::data::{Reader, corpus};
+use xrun::plan::node::{Key, Node, Phase, Probe, TeacherLogits, TeacherUse, Work};
+use xrun::run::record::{MetricLine, ProbeRecord};
+use xrun::run::worker::{Desk, Failure, Outcome, Progress, Worker};
+use xrun::study::training::{Batch, Precision, RateShape, Shape, Warmup};
+use xrun::study::{
+    self, Cache, Data, Documents, Embedding, Holdout, Layout, Loss, LossTerm, Metric, Model, Placement, ProbeKind, Shard, Text,
+    Tokenizer, Training, Vocabulary,
+};
+use xrun::timeline::{DataPosition, FirstValues, Frozen, LayerId, NewLayer, Segment};
+use xrun::train::{CHECKPOINT, Checkpoint, TrainWorker};
+
+use crate::build::*;
+
+/// A store without locks: a folder a node.
+struct Store(tempfile::TempDir);
+
+impl Store {
+    fn new(layout: Layout) -> Self {
+        let this = Self(tempfile::tempdir().expect("a folder"));
+        let folder = this.folder("corpus");
+        corpus::write(&data(layout), this.0.path(), &folder).expect("a corpus");
+        this
+    }
+    fn folder(&self, key: &str) -> PathBuf {
+        let folder = self.0.path().join(key);
+        std::fs::create_dir_all(&folder).expect("a folder");
+        folder
+    }
+    /// Works on a node; stops after `stop` reports of progress.
+    fn work(&self, key: &str, work: Work, stop: Option<u64>, save_every: Duration) -> Result<Outcome, Failure> {
+        let node = Node { key: Key(key.into()), label: key.into(), needs: vec![], work };
+        let (folder, stopped, mut reports) = (self.folder(key), AtomicBool::new(false), 0);
+        let mut tell = |_: Progress| {
+            reports += 1;
+            if Some(reports) == stop {
+                stopped.store(true, Ordering::Relaxed);
+            }
+        };
+        let finished = |key: &Key| self.folder(&key.0);
+        let mut desk = Desk { folder: &folder, finished: &finished, stop: &stopped, save_every, tell: &mut tell };
+        TrainWorker::default().work(&node, &mut desk)
+    }
+    fn done(&self, key: &str, work: Work) -> BTreeMap<String, u64> {
+        match self.work(key, work, None, Duration::from_secs(3600)).expect("it works") {
+            Outcome::Done(counts) => counts,
+            Outcome::Interrupted => panic!("nobody asked"),
+        }
+    }
+    fn files(&self, key: &str) -> BTreeMap<String, Vec<u8>> {
+        let entries = std::fs::read_dir(self.folder(key)).expect("a folder");
+        entries
+            .map(|entry| entry.expect("an entry").path())
+            .map(|path| (name(&path), std::fs::read(&path).expect("a file")))
+            .collect()
+    }
+    fn checkpoint(&self, key: &str) -> Checkpoint {
+        Checkpoint::load(&self.folder(key).join(CHECKPOINT)).expect("a checkpoint")
+    }
+    fn metrics(&self, key: &str) -> Vec<MetricLine> {
+        let text = std::fs::read_to_string(self.folder(key).join("metrics.jsonl")).expect("metrics");
+        text.lines().map(|line| serde_json::from_str(line).expect("a line")).collect()
+    }
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().and_then(|name| name.to_str()).expect("a name").to_owned()
+}
+
+fn data(layout: Layout) -> Data {
+    Data {
+        name: "tales".into(),
+        doc: None,
+        text: Text::Tales { documents: 40, seed: 1 },
+        documents: Documents::Line,
+        tokenizer: Tokenizer::Bytes,
+        context: 16,
+        layout,
+        shard: Shard::Tokens(1_000),
+        holdout: Holdout::Documents(3),
+        tokens_per_step: None,
+    }
+}
+
+fn bytes(placement: Placement, layers: usize) -> Model {
+    Model { vocabulary: Vocabulary::Size(257), ..model(placement, layers) }
+}
+
+fn training(loss: Vec<(f64, LossTerm)>) -> Training {
+    Training {
+        name: "base".into(),
+        doc: None,
+        loss: Loss { terms: loss },
+        optimizer: study::Optimizer::AdamW { lr: 1e-2, betas: (0.9, 0.95), eps: 1e-8, decay: 0.1, decay_all: false },
+        rate: RateShape { warmup: Warmup::Steps(0), shape: Shape::Constant },
+        batch: Batch { sequences: 4, micro: 3 },
+        clip: Some(0.5),
+        precision: Precision::F32,
+    }
+}
+
+fn ce() -> Vec<(f64, LossTerm)> {
+    vec![(1.0, LossTerm::CrossEntropy)]
+}
+fn mixed() -> Vec<(f64, LossTerm)> {
+    vec![(0.3, LossTerm::CrossEntropy), (0.7, LossTerm::Kl { teacher: "big".into(), temperature: 2.0 })]
+}
+
+fn phase(model: Model, segment: Segment, loss: Vec<(f64, LossTerm)>, parent: Option<&str>) -> Phase {
+    let measured = vec![segment.steps.start, segment.steps.end];
+    Phase {
+        seed: 3,
+        corpus: Key("corpus".into()),
+        data: Arc::new(data(Layout::Packed)),
+        model: Arc::new(model),
+        training: Arc::new(training(loss)),
+        parent: parent.map(|key| Key(key.into())),
+        segment,
+        teacher: None,
+        measures: vec![(Metric::ValidationCe, measured.clone()), (Metric::Perplexity, measured)],
+    }
+}
+
+/// Layers 2 and 3 join a stack of two, and the first two freeze.
+fn grown(steps: std::ops::Range<u64>, first: FirstValues) -> Segment {
+    let sequence = steps.start * 4;
+    let new = |layer| NewLayer { layer: LayerId(layer), first: first.clone() };
+    Segment {
+        new_layers: vec![new(2), new(3)],
+        frozen: Frozen { layers: [LayerId(0), LayerId(1)].into(), prefix: 2, ..Frozen::default() },
+        data: DataPosition { shard: 0, sequence },
+        ..segment(4, steps, 1e-2)
+    }
+}
+
+#[test]
+fn a_run_in_two_phases() {
+    let store = Store::new(Layout::Packed);
+    let first = phase(bytes(pre(), 4), segment(2, 0..6, 1e-2), ce(), None);
+    let counts = store.done("first", Work::Phase(Box::new(first)));
+    assert_eq!((counts["steps"], counts["tokens"]), (6, 6 * 4 * 16));
+    assert_eq!((counts["active_layer_tokens"], counts["trained_layer_tokens"]), (2 * 6 * 64, 2 * 6 * 64));
+    let lines = store.metrics("first");
+    assert_eq!(lines.iter().map(|line| line.step).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6]);
+    let names = |line: &MetricLine| line.values.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&lines[0]), ["grad_norm", "lr", "perplexity", "train_loss", "validation_ce"]);
+    assert_eq!(names(&lines[3]), ["grad_norm", "lr", "train_loss"]);
+    assert_eq!(names(&lines[6]), ["perplexity", "validation_ce"]);
+    let value = |line: &MetricLine, name: &str| line.values[name].0;
+    assert!(value(&lines[6], "validation_ce") < value(&lines[0], "validation_ce"));
+
+    let second = phase(bytes(pre(), 4), grown(6..12, FirstValues::Identity), ce(), Some("first"));
+    let counts = store.done("second", Work::Phase(Box::new(second)));
+    assert_eq!((counts["active_layer_tokens"], counts["trained_layer_tokens"]), (4 * 6 * 64, 2 * 6 * 64));
+    assert_eq!(store.files("second").into_keys().collect::<Vec<_>>(), [CHECKPOINT, "metrics.jsonl"]);
+    // An identity append does not change what is measured.
+    let (before, after) = (value(&lines[6], "validation_ce"), value(&store.metrics("second")[0], "validation_ce"));
+    assert!((before - after).abs() < 1e-6, "{before} and {after}");
+    // What is frozen is the parent's to the bit, without moments; what went on has all its updates.
+    let (parent, child) = (store.checkpoint("first"), store.checkpoint("second"));
+    let frozen = |name: &String| ["layers.0.", "layers.1.", "embedding"].iter().any(|start| name.starts_with(start));
+    for (name, value) in parent.params.iter().filter(|(name, _)| frozen(name)) {
+        assert!(child.params[name] == *value, "{name}");
+    }
+    assert!(child.moments.keys().all(|name| !name.starts_with("layers.0.") && !name.starts_with("layers.1.")));
+    assert_eq!((child.meta.updates["head"], child.meta.updates["layers.2.ffn.up"]), (12, 6));
+    assert_eq!(child.meta.data, DataPosition { shard: 0, sequence: 48 });
+}
+
+/// Stopped after every step and gone on with: the same bytes, also with a partial save each step and a damaged partial.
+#[test]
+fn an_interrupted_phase_ends_in_the_same_bytes() {
+    let store = Store::new(Layout::Padded);
+    let work = || {
+        let mut phase = phase(bytes(post(), 4), segment(4, 0..5, 1e-2), ce(), None);
+        phase.data = Arc::new(data(Layout::Padded));
+        phase.measures[0].1 = vec![0, 2, 5];
+        Work::Phase(Box::new(phase))
+    };
+    store.done("whole", work());
+    for stop in 1..5 {
+        let key = format!("stopped{stop}");
+        let outcome = store.work(&key, work(), Some(stop), Duration::ZERO).expect("it stops");
+        assert_eq!(outcome, Outcome::Interrupted);
+        if stop == 3 {
+            std::fs::write(store.folder(&key).join("partial.safetensors"), b"rubbish").expect("writes");
+        }
+        // Lines beyond the checkpoint, as a kill would leave them.
+        let path = store.folder(&key).join("metrics.jsonl");
+        let mut text = std::fs::read(&path).expect("metrics");
+        text.extend(b"{\"step\":99,");
+        std::fs::write(&path, text).expect("writes");
+        store.done(&key, work());
+        assert!(store.files(&key) == store.files("whole"), "stopped after {stop}");
+    }
+}
+
+#[test]
+fn measuring_changes_no_parameter() {
+    let store = Store::new(Layout::Packed);
+    let with = phase(bytes(pre(), 2), segment(2, 0..4, 1e-2), ce(), None);
+    let mut without = with.clone();
+    without.measures.clear();
+    store.done("with", Work::Phase(Box::new(with)));
+    store.done("without", Work::Phase(Box::new(without)));
+    let (with, without) = (store.checkpoint("with"), store.checkpoint("without"));
+    assert!((with.params, with.moments) == (without.params, without.moments));
+}
+
+#[test]
+fn distillation_online_and_from_a_cache() {
+    let store = Store::new(Layout::Packed);
+    let big = Arc::new(bytes(pre(), 2));
+    let teacher = phase(bytes(pre(), 2), segment(2, 0..8, 1e-2), ce(), None);
+    store.done("teacher", Work::Teacher(Box::new(teacher)));
+    let cache = |kind| TeacherLogits {
+        corpus: Key("corpus".into()),
+        data: Arc::new(data(Layout::Packed)),
+        teacher: Key("teacher".into()),
+        model: big.clone(),
+        cache: kind,
+        temperature: 2.0,
+        shards: 1,
+    };
+    store.done("all", Work::TeacherLogits(Box::new(cache(Cache::All))));
+    store.done("top", Work::TeacherLogits(Box::new(cache(Cache::Top(257)))));
+    store.done("some", Work::TeacherLogits(Box::new(cache(Cache::Top(8)))));
+    let student = |logits: Option<&str>| {
+        let mut model = bytes(post(), 2);
+        (model.embedding, model.head) = (Embedding::Teacher { frozen: true }, Embedding::Teacher { frozen: false });
+        let mut phase = phase(model, segment(2, 0..4, 1e-2), mixed(), None);
+        phase.segment.frozen.embedding = true;
+        let logits = logits.map(|key| Key(key.into()));
+        phase.teacher = Some(TeacherUse { node: Key("teacher".into()), model: big.clone(), logits });
+        phase.measures.push((Metric::Kl, vec![0, 4]));
+        Work::Phase(Box::new(phase))
+    };
+    let curve = |key: &str, logits| {
+        store.done(key, student(logits));
+        let lines = store.metrics(key);
+        let kl: Vec<f64> = [&lines[0], &lines[4]].iter().map(|line| line.values["kl"].0).collect();
+        (lines[..4].iter().map(|line| line.values["train_loss"].0).collect::<Vec<_>>(), kl)
+    };
+    let (online, kl) = curve("online", None);
+    assert!(kl[1] < kl[0] && kl[1] > 0.0);
+    for key in ["all", "top"] {
+        let (cached, other) = curve(&format!("from_{key}"), Some(key));
+        online.iter().zip(&cached).for_each(|(a, b)| assert!((a - b).abs() < 1e-4, "{key}: {a} and {b}"));
+        kl.iter().zip(&other).for_each(|(a, b)| assert!((a - b).abs() < 1e-4, "{key}: {a} and {b}"));
+    }
+    // Merging outcomes can only hide a difference.
+    assert!(curve("from_some", Some("some")).1[0] < kl[0]);
+    let (teacher, student) = (store.checkpoint("teacher"), store.checkpoint("online"));
+    assert!(teacher.params["embedding"] == student.params["embedding"]);
+    assert!(teacher.params["head"] != student.params["head"]);
+
+    // Stopped in the middle and gone on with: the same bytes.
+    let again = || Work::TeacherLogits(Box::new(cache(Cache::Top(8))));
+    let outcome = store.work("again", again(), Some(3), Duration::ZERO).expect("it stops");
+    assert_eq!(outcome, Outcome::Interrupted);
+    store.done("again", again());
+    assert!(store.files("again") == store.files("some"));
+}
+
+#[test]
+fn probes_look_at_every_block() {
+    let store = Store::new(Layout::Packed);
+    let phase = phase(bytes(post(), 4), segment(4, 0..3, 1e-2), ce(), None);
+    store.done("phase", Work::Phase(Box::new(phase.clone())));
+    let probe = |kind| Probe {
+        kind,
+        sequences: 4,
+        tokens: 12,
+        corpus: Key("corpus".into()),
+        data: phase.data.clone(),
+        phase: Key("phase".into()),
+        model: phase.model.clone(),
+        segment: phase.segment.clone(),
+    };
+    let mut seen = Vec::new();
+    for kind in ProbeKind::ALL {
+        store.done(kind.name(), Work::Probe(Box::new(probe(kind))));
+        let text = std::fs::read(store.folder(kind.name()).join("probe.json")).expect("a record");
+        seen.push(serde_json::from_slice::<ProbeRecord>(&text).expect("a record"));
+    }
+    let [ProbeRecord::BoundaryRms { blocks: rms }, ProbeRecord::BlockRemoval { ce, blocks }] = &seen[..] else {
+        panic!("{seen:?}");
+    };
+    assert_eq!((rms.len(), blocks.len()), (2, 2));
+    for row in rms {
+        assert_eq!(row.all.n, row.structural.n + row.regular.n);
+        // Post-norm: the stream is normalised, up to the norm's weights.
+        assert!((row.all.mean.0 - 1.0).abs() < 0.1);
+    }
+    assert!(ce.0.is_finite() && blocks.iter().all(|block| block.delta_ce.0.is_finite() && block.angle.0 > 0.01));
+}
+
+/// Token-weighted: cut into any batches, the mean over the holdout is the same.
+#[test]
+fn validation_does_not_depend_on_the_batch_size() {
+    let store = Store::new(Layout::Padded);
+    let reader = Reader::open(&store.folder("corpus"), &data(Layout::Padded)).expect("a corpus");
+    let model = bytes(pre(), 2);
+    let bench: Bench<f32, xrun::tensor::Cpu> = Bench::new(model, segment(2, 0..1, 1e-2));
+    let network: xrun::model::Network<'_, _, _, xrun::tensor::Composed> =
+        xrun::model::Network::new(&bench.model, &bench.segment.stack, &bench.segment.block_ends, &bench.state.params, 0);
+    let all = reader.holdout_sequences();
+    let ce = |at_once: u64| {
+        let starts = (0..all).step_by(at_once as usize);
+        let batches = starts.map(|start| reader.holdout(start..(start + at_once).min(all)));
+        xrun::train::evaluate(&network, &bench.device, batches, None, None).expect("finite")
+    };
+    let (one, two, whole) = (ce(1), ce(2), ce(all));
+    assert_eq!((one.tokens, two.tokens), (whole.tokens, whole.tokens));
+    assert!((one.ce - whole.ce).abs() < 1e-6 && (two.ce - whole.ce).abs() < 1e-6);
+}
+
+#[test]
+fn a_checkpoint_of_another_model_is_refused() {
+    let store = Store::new(Layout::Packed);
+    let work = |steps, parent| {
+        let second = grown(steps, FirstValues::Init);
+        Work::Phase(Box::new(phase(bytes(pre(), 4), second, ce(), parent)))
+    };
+    let fails = |key, work| store.work(key, work, None, Duration::ZERO).expect_err("it cannot").to_string();
+    assert_eq!(fails("orphan", work(0..2, None)), "layer 0 is neither new nor in the phase before");
+    let first = phase(bytes(pre(), 4), segment(2, 0..2, 1e-2), ce(), None);
+    store.done("first", Work::Phase(Box::new(first)));
+    assert_eq!(fails("late", work(3..4, Some("first"))), "the phase before ends at step 2, this one begins at 3");
+    let path = store.folder("first").join(CHECKPOINT);
+    let whole = std::fs::read(&path).expect("a checkpoint");
+    std::fs::write(&path, &whole[..whole.len() / 2]).expect("writes");
+    assert!(fails("cut", work(2..4, Some("first"))).starts_with("the checkpoint of the phase before cannot be read"));
+}

@@ -1,0 +1,56 @@
+//! What dfdx 0.13 gets wrong or panics at, met on our own ground.
+
+use xrun::study::equation::Stream;
+use xrun::tensor::Cpu;
+
+use crate::build::*;
+
+/// dfdx panics in backward when one tensor stands on both sides of an operation; here `x + x` is 2x, and `x + x0` in the first layer,
+/// where both are one tensor, gets the gradient of both.
+#[test]
+fn one_tensor_on_both_sides() {
+    let twice = |f: fn(Stream) -> Stream| add(add(x(), x()), f(norm(0, x())));
+    let scaled = |f: fn(Stream) -> Stream| add(scale(xrun::study::equation::Scalar::Number(2.0), x()), f(norm(0, x())));
+    let with_x0 = |f: fn(Stream) -> Stream| add(add(x(), Stream::Embedded), f(norm(0, x())));
+    let gradients = |body| {
+        let bench: Bench<f64, Cpu> = Bench::new(model(placement(false, body, true), 1), segment(1, 0..1, 1e-2));
+        bench.gradients(None, &batch(2, 6, 1, 3), 0)
+    };
+    let (twice, scaled) = (gradients(sublayers(twice)), gradients(sublayers(scaled)));
+    assert!((twice.0 - scaled.0).abs() < 1e-12);
+    for (name, gradient) in &twice.1 {
+        gradient.iter().zip(&scaled.1[name]).for_each(|(a, b)| assert!((a - b).abs() < 1e-12, "{name}"));
+    }
+    assert!(gradients(sublayers(with_x0)).1["embedding"].iter().any(|value| *value != 0.0));
+}
+
+/// dfdx's backward of `slice` overwrites, and that of a repeated kv head is wrong on Cuda: our source uses neither.
+#[test]
+fn no_slices_and_no_reshape_of_what_is_broadcast() {
+    for source in [
+        include_str!("../../src/tensor/attention.rs"),
+        include_str!("../../src/tensor/composed.rs"),
+        include_str!("../../src/tensor/loss.rs"),
+    ] {
+        for word in ["slice(", "retaped", "leaky_trace", "contiguous"] {
+            assert!(!source.contains(word), "{word}");
+        }
+        let broadcast_then_reshape = source.split(';').any(|statement| {
+            statement
+                .find("broadcast_like")
+                .is_some_and(|at| statement[at..].contains("reshape") && !statement[at..].contains("try_add(turned)"))
+        });
+        assert!(!broadcast_then_reshape);
+    }
+}
+
+/// dfdx panics at a token beyond the embedding; here it is an error that says so.
+#[test]
+fn a_token_beyond_the_vocabulary_is_an_error() {
+    let bench: Bench<f32, Cpu> = Bench::new(model(pre(), 1), segment(1, 0..1, 1e-2));
+    let mut batch = batch(2, 6, 1, 3);
+    batch.labels[4] = 31;
+    let seen = xrun::train::gradients::<f32, Cpu, xrun::tensor::Composed>(&bench.setting(), &bench.state, None, &batch, 0);
+    let text = seen.expect_err("31 is not a token").to_string();
+    assert_eq!(text, "token 31 is beyond the model's vocabulary of 31");
+}
