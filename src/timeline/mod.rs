@@ -4,11 +4,21 @@
 //! Deliberately knows no store, no tensor, no syntax. Invariant: segments tile `[0, end)` without a gap; an event at step N acts
 //! after N steps are done and before the next; none acts at the end.
 
+pub mod build;
+pub mod error;
+pub mod moment;
+mod rate;
+mod sets;
+mod stack;
+
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::build::build;
+pub use self::error::{Fault, TimelineError};
+pub use self::moment::{Declared, StepTokens};
 use crate::study::Action;
 
 /// A layer by its identity, counted from 0 in the order of creation: stable under insertion, part of its parameters' names.
@@ -23,6 +33,40 @@ pub struct Timeline {
     pub end: u64,
     /// Phases in order.
     pub segments: Vec<Segment>,
+}
+
+impl Timeline {
+    /// The segment that a step of the run belongs to; the last one for steps at or after the end.
+    pub fn at(&self, step: u64) -> &Segment {
+        let at = self.segments.partition_point(|segment| segment.steps.end <= step);
+        &self.segments[at.min(self.segments.len() - 1)]
+    }
+
+    /// Steps of the events that grow the stack, in order.
+    pub fn grows(&self) -> impl Iterator<Item = u64> {
+        self.segments.iter().filter(|segment| segment.grows()).map(|segment| segment.steps.start)
+    }
+
+    /// Begins a new segment after `step` steps, where nothing else happens: a checkpoint to look at. Does nothing at an event or outside
+    /// the run.
+    pub fn cut(&mut self, step: u64) {
+        let Some(at) = self.segments.iter().position(|segment| segment.steps.start < step && step < segment.steps.end) else {
+            return;
+        };
+        let first = &mut self.segments[at];
+        let second = Segment {
+            steps: step..first.steps.end,
+            actions: Vec::new(),
+            new_layers: Vec::new(),
+            reset_optimizer: false,
+            rate: first.rate.within(step..first.steps.end),
+            data: first.position(step),
+            ..first.clone()
+        };
+        first.rate = first.rate.within(first.steps.start..step);
+        first.steps.end = step;
+        self.segments.insert(at + 1, second);
+    }
 }
 
 /// One phase: a stretch without events. All fields hold from its first step to its last.
@@ -48,6 +92,39 @@ pub struct Segment {
     pub batch: u64,
     /// Where in the data its first step reads.
     pub data: DataPosition,
+}
+
+impl Segment {
+    /// How many steps it has.
+    pub fn length(&self) -> u64 {
+        self.steps.end - self.steps.start
+    }
+
+    /// Layers that run.
+    pub fn depth(&self) -> usize {
+        self.stack.len()
+    }
+
+    /// Whether a layer of the stack, by place from 0, learns.
+    pub fn learns(&self, place: usize) -> bool {
+        place >= self.frozen.prefix && self.stack.get(place).is_some_and(|layer| !self.frozen.layers.contains(layer))
+    }
+
+    /// Layers that learn.
+    pub fn trained_layers(&self) -> usize {
+        (0..self.depth()).filter(|place| self.learns(*place)).count()
+    }
+
+    /// Whether the event at its start grew the stack.
+    pub fn grows(&self) -> bool {
+        self.actions.iter().any(|action| matches!(action, Action::Grow { .. }))
+    }
+
+    /// Where the step `step` of the run, which is one of this segment's, reads.
+    pub fn position(&self, step: u64) -> DataPosition {
+        let read = (step - self.steps.start).saturating_mul(self.batch);
+        DataPosition { sequence: self.data.sequence.saturating_add(read), ..self.data }
+    }
 }
 
 /// A layer that appears.
