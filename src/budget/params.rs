@@ -84,8 +84,26 @@ pub enum Group {
 /// `block_ends` says after how many layers each block ends; `Vocabulary::OfTokenizer` must have been resolved, and counts 0 here.
 /// A branch that depends on the step brings its parameters along whether it holds or not.
 pub fn parameters(model: &Model, stack: &[LayerId], block_ends: &[usize]) -> Vec<ParamSpec> {
-    let mut list = List { model, specs: IndexMap::new() };
-    let around = Moment { layer: 0, depth: model.layers, active_depth: stack.len(), step: 0 };
+    list(model, stack, block_ends, None)
+}
+
+/// The names of those parameters that a pass uses after `step` steps: all, unless a branch depends on the step.
+pub fn used_at(model: &Model, stack: &[LayerId], block_ends: &[usize], step: u64) -> Vec<String> {
+    list(model, stack, block_ends, Some(step)).into_iter().map(|spec| spec.name).collect()
+}
+
+/// Whether a branch of some placement depends on the step.
+pub fn timed(model: &Model) -> bool {
+    let timed = |branches: &Branches| branches.cases.iter().any(|(condition, _)| condition.depends_on_step());
+    model.wiring.placements.iter().any(|placement| match &placement.body {
+        Body::Sublayers { attention, ffn } => timed(attention) || timed(ffn),
+        Body::Layer(branches) => timed(branches),
+    })
+}
+
+fn list(model: &Model, stack: &[LayerId], block_ends: &[usize], step: Option<u64>) -> Vec<ParamSpec> {
+    let mut list = List { model, any_step: step.is_none(), specs: IndexMap::new() };
+    let around = Moment { layer: 0, depth: model.layers, active_depth: stack.len(), step: step.unwrap_or(0) };
     let table = vec![vocabulary(model), model.width];
 
     let embedding = list.matrix_first(model.embedding, TeacherTensor::Embedding);
@@ -154,6 +172,8 @@ pub fn slot_name(prefix: &str, kind: &str, slot: usize) -> String {
 
 struct List<'a> {
     model: &'a Model,
+    /// Branches that depend on the step all count.
+    any_step: bool,
     specs: IndexMap<String, ParamSpec>,
 }
 
@@ -199,7 +219,7 @@ impl List<'_> {
 
     /// The sublayers of each equation that may hold at `moment`, then its own parameters.
     fn branches(&mut self, layer: &str, own: &str, branches: &Branches, placement: &Placement, moment: &Moment, id: LayerId) {
-        for equation in possible(branches, moment) {
+        for equation in possible(branches, moment, self.any_step) {
             let mut sublayers = Vec::new();
             for stream in streams(equation) {
                 walk(stream, &mut |part| {
@@ -287,9 +307,9 @@ impl List<'_> {
     }
 }
 
-/// The equations that may hold at `moment`: one, unless a condition looks at the step.
-fn possible<'a>(branches: &'a Branches, moment: &Moment) -> Vec<&'a Equation> {
-    if branches.cases.iter().any(|(condition, _)| condition.depends_on_step()) {
+/// The equations that may hold at `moment`: one, unless a condition looks at the step and any step is meant.
+fn possible<'a>(branches: &'a Branches, moment: &Moment, any_step: bool) -> Vec<&'a Equation> {
+    if any_step && branches.cases.iter().any(|(condition, _)| condition.depends_on_step()) {
         branches.cases.iter().map(|(_, equation)| equation).chain([&branches.otherwise]).collect()
     } else {
         vec![branches.at(moment)]

@@ -18,13 +18,8 @@ mod rows;
 
 pub use composed::Composed;
 pub use device::{Device, Fault, Matrix, Param, Real, Scalar, Tensor3, Vector, backward};
+#[cfg(feature = "cuda")]
+pub use dfdx::prelude::Cuda;
 pub use dfdx::prelude::{Cpu, Gradients, NoneTape, OwnedTape, Tape};
 pub use operations::{AdamW, AttentionWeights, FfnWeights, Heads, NormWeights, Operations};
 pub use rows::{Rows, Targets, TeacherRows};
-
-/// The device that this build trains on.
-#[cfg(not(feature = "cuda"))]
-pub type Accelerator = dfdx::prelude::Cpu;
-/// The device that this build trains on.
-#[cfg(feature = "cuda")]
-pub type Accelerator = dfdx::prelude::Cuda;

@@ -173,3 +173,75 @@ pub(super) fn values(name: &str, view: &TensorView<'_>) -> Result<Values, Checkp
 fn damaged(error: impl std::fmt::Display) -> CheckpointError {
     CheckpointError::Damaged(error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::params::{FirstValue, Group};
+
+    fn checkpoint() -> Checkpoint {
+        let values = |n: usize| (vec![n], (0..n).map(|at| at as f32).collect::<Vec<f32>>());
+        Checkpoint {
+            params: IndexMap::from([("a".to_owned(), values(3)), ("b".to_owned(), values(2))]),
+            moments: IndexMap::from([("a".to_owned(), [values(3), values(3)])]),
+            meta: Meta {
+                version: Meta::VERSION,
+                step: 9_007_199_254_740_993,
+                data: DataPosition { shard: 1, sequence: 2 },
+                stack: vec![LayerId(0)],
+                updates: BTreeMap::from([("a".to_owned(), 4)]),
+                counts: BTreeMap::from([("tokens".to_owned(), 5)]),
+                metrics_bytes: 6,
+            },
+        }
+    }
+
+    fn spec(name: &str, shape: &[usize]) -> ParamSpec {
+        let (first, group) = (FirstValue::Constant(1.0), Group::Norm);
+        ParamSpec { name: name.into(), shape: shape.to_vec(), first, group, layer: None }
+    }
+
+    #[test]
+    fn what_is_saved_is_what_is_loaded_and_saved_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        checkpoint().save(folder.path(), "one").expect("saves");
+        let read = Checkpoint::load(&folder.path().join("one")).expect("loads");
+        assert_eq!(read, checkpoint());
+        read.save(folder.path(), "two").expect("saves");
+        let bytes = |name: &str| std::fs::read(folder.path().join(name)).expect("a file");
+        assert!(bytes("one") == bytes("two"));
+    }
+
+    #[test]
+    fn names_and_shapes_are_compared_before_use() {
+        let check = |specs: &[ParamSpec]| checkpoint().check(specs).map_err(|error| error.to_string());
+        assert_eq!(check(&[spec("b", &[2]), spec("a", &[3])]), Ok(()));
+        assert_eq!(check(&[spec("a", &[3]), spec("c", &[1])]), Err("tensors missing: c; not expected: b".to_owned()));
+        assert_eq!(check(&[spec("a", &[3]), spec("b", &[1, 2])]), Err("`b` has shape [2], expected [1, 2]".to_owned()));
+    }
+
+    #[test]
+    fn files_of_other_kinds_are_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        let refused = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).expect("writes");
+            matches!(Checkpoint::load(&path), Err(CheckpointError::Damaged(_)))
+        };
+        assert!(refused(b""));
+        assert!(refused(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n"));
+        assert!(refused(&[0xFF; 64]));
+        let foreign = |dtype, entries| {
+            let view = TensorView::new(dtype, vec![1], &[0; 4]).expect("a tensor");
+            safetensors::serialize([("a", view)], entries).expect("serialises")
+        };
+        assert!(refused(&foreign(Dtype::F32, None)));
+        let meta = serde_json::to_string(&checkpoint().meta).expect("JSON");
+        assert!(refused(&foreign(Dtype::I32, Some(HashMap::from([(ENTRY.to_owned(), meta)])))));
+        checkpoint().save(folder.path(), "whole").expect("saves");
+        let whole = std::fs::read(folder.path().join("whole")).expect("a file");
+        for cut in [7, 8, 100, whole.len() - 1] {
+            assert!(refused(&whole[..cut]), "cut at {cut}");
+        }
+    }
+}

@@ -27,7 +27,7 @@ pub use sets::Learning;
 pub use start::{Sources, begin};
 pub use step::{ByName, Setting, State, Stepped, gradients, groups, step};
 pub use teacher::{Frozen, Teacher, whole};
-pub use worker::TrainWorker;
+pub use worker::{Place, TrainWorker};
 
 use crate::run::worker::Failure;
 

@@ -7,7 +7,7 @@ use super::optimizer::{Moments, Optimizer};
 use super::sets::Learning;
 use super::teacher::Teacher;
 use super::{Checkpoint, Meta, refused};
-use crate::budget::params::{Group, ParamSpec, vocabulary};
+use crate::budget::params::{Group, ParamSpec, timed, used_at, vocabulary};
 use crate::data::Batch;
 use crate::data::corpus::Part;
 use crate::model::{Network, Params};
@@ -134,6 +134,10 @@ pub fn gradients<E: Real, D: Device<E>, O: Operations<E, D>>(
     step: u64,
 ) -> Result<(f64, ByName<E, D>), Failure> {
     in_vocabulary(setting.model, batch)?;
+    let Segment { stack, block_ends, .. } = setting.segment;
+    // A parameter whose branch does not hold at this step has no gradient, which is not a gradient of zero.
+    let used = timed(setting.model).then(|| used_at(setting.model, stack, block_ends, step));
+    let used = |name: &&String| used.as_ref().is_none_or(|used| used.contains(*name));
     let total = batch.tokens();
     let mut loss = 0.0;
     let mut sums: ByName<E, D> = IndexMap::new();
@@ -147,7 +151,7 @@ pub fn gradients<E: Real, D: Device<E>, O: Operations<E, D>>(
         let read: f64 = value.as_vec()[0].into();
         loss += read;
         let mut found = backward(value, tape).map_err(refused)?;
-        for name in &setting.learning.names {
+        for name in setting.learning.names.iter().filter(used) {
             let gradient = state.params.0[name].gradient(&mut found).map_err(refused)?;
             let sum = match sums.swap_remove(name) {
                 Some(sum) => sum.plus(gradient).map_err(refused)?,

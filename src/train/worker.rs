@@ -5,23 +5,49 @@ use std::path::PathBuf;
 use super::{logits, phase};
 use crate::plan::node::{Node, Work};
 use crate::run::worker::{Desk, Failure, Outcome, Worker};
-use crate::tensor::Cpu;
+use crate::tensor::{Cpu, Device};
+
+/// Where tensors live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Place {
+    /// The processor.
+    #[default]
+    Cpu,
+    /// A CUDA device by its number; refused by a build without the feature `cuda`.
+    Cuda(usize),
+}
 
 /// Trains teachers and phases, caches logits, probes. A `corpus` node is not its work.
 #[derive(Debug, Clone, Default)]
 pub struct TrainWorker {
+    /// Where it trains.
+    pub place: Place,
     /// The folder of the `.exp` file: `init from "…"` reads beside it.
     pub folder: PathBuf,
 }
 
 impl Worker for TrainWorker {
     fn work(&self, node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
-        // A device for each node: dfdx's is a handle, and nodes that run side by side share nothing.
-        let device = Cpu::default();
+        // A device for each node: nodes that run side by side share nothing.
+        match self.place {
+            Place::Cpu => self.on(&Cpu::default(), node, desk),
+            #[cfg(feature = "cuda")]
+            Place::Cuda(number) => {
+                let device = crate::tensor::Cuda::try_build(number, 0).map_err(super::refused)?;
+                self.on(&device, node, desk)
+            }
+            #[cfg(not(feature = "cuda"))]
+            Place::Cuda(_) => Err(Failure::Input("this xrun was built without the feature `cuda`".to_owned())),
+        }
+    }
+}
+
+impl TrainWorker {
+    fn on<D: Device<f32>>(&self, device: &D, node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
         match &node.work {
-            Work::Teacher(phase) | Work::Phase(phase) => phase::run(&device, phase, &self.folder, desk),
-            Work::TeacherLogits(cache) => logits::write(&device, cache, desk),
-            Work::Probe(probe) => crate::probe::run(&device, probe, desk),
+            Work::Teacher(phase) | Work::Phase(phase) => phase::run(device, phase, &self.folder, desk),
+            Work::TeacherLogits(cache) => logits::write(device, cache, desk),
+            Work::Probe(probe) => crate::probe::run(device, probe, desk),
             Work::Corpus { .. } => Err(Failure::Input("a corpus is not trained".to_owned())),
         }
     }

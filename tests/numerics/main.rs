@@ -4,6 +4,7 @@
 mod batches;
 mod build;
 mod gradients;
+mod growth;
 mod optimizer;
 mod phases;
 mod reference;

@@ -122,3 +122,23 @@ fn the_norm_of_gradients_is_summed_in_f64() {
     let sum = Operations::<f32, Cpu>::sum_of_squares(&Composed, &param);
     assert!((sum - 4e6 * one * one).abs() < 1e-9);
 }
+
+/// Before step 5 the ffn has no norm; its norm then neither moves nor decays nor counts updates, momentum or not.
+#[test]
+fn a_branch_that_does_not_hold_rests() {
+    use xrun::study::equation::{Branches, Comparison, Condition, Scalar};
+    use xrun::study::placement::Body;
+    let early = Condition { comparison: Comparison::Less, left: Scalar::Step, right: Scalar::Number(5.0) };
+    let body = Body::Sublayers {
+        attention: Branches::always(equation(add(x(), attention(x())))),
+        ffn: Branches { cases: vec![(early, equation(add(x(), ffn(x()))))], otherwise: equation(add(x(), ffn(norm(0, x())))) },
+    };
+    let mut bench: Bench<f32, Cpu> = Bench::new(model(placement(false, body, true), 2), segment(2, 0..9, 1e-3));
+    bench.optimizer = adamw(0.1, true);
+    let before = bits(&bench, "layers.0.ffn.norm");
+    for at in 0..7 {
+        bench.step(None, &batch(2, 6, 1, 3), at, 1e-3);
+        assert_eq!(bits(&bench, "layers.0.ffn.norm") == before, at < 5, "step {at}");
+    }
+    assert_eq!(bench.state.moments["layers.0.ffn.norm"].updates, 2);
+}
