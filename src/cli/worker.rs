@@ -21,18 +21,18 @@ impl Worker for Everything {
                 let counts = [("train_tokens", header.train_tokens), ("holdout_tokens", header.holdout_tokens)];
                 Ok(Outcome::Done(counts.map(|(name, count)| (name.to_owned(), count)).into_iter().collect::<BTreeMap<_, _>>()))
             }
-            Work::Teacher(_) | Work::TeacherLogits(_) | Work::Phase(_) | Work::Probe(_) => train(node, desk),
+            Work::Teacher(_) | Work::TeacherLogits(_) | Work::Phase(_) | Work::Probe(_) => train(&self.folder, node, desk),
         }
     }
 }
 
 #[cfg(feature = "train")]
-fn train(node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
-    crate::train::TrainWorker.work(node, desk)
+fn train(folder: &Path, node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
+    crate::train::TrainWorker { folder: folder.to_owned(), ..Default::default() }.work(node, desk)
 }
 
 #[cfg(not(feature = "train"))]
-fn train(_: &Node, _: &mut Desk<'_>) -> Result<Outcome, Failure> {
+fn train(_: &Path, _: &Node, _: &mut Desk<'_>) -> Result<Outcome, Failure> {
     Err(Failure::Input("this xrun was built without the feature `train`: it checks, plans and reports only".into()))
 }
 

@@ -11,7 +11,6 @@ mod loss;
 mod metrics;
 mod optimizer;
 mod phase;
-mod rate;
 mod sets;
 mod start;
 mod step;

@@ -12,7 +12,6 @@ use super::logits::Logits;
 use super::loss::{Term, temperature, terms};
 use super::metrics::{METRICS, Metrics};
 use super::optimizer::Optimizer;
-use super::rate::rate_at;
 use super::sets::Learning;
 use super::start::{Sources, agrees, begin};
 use super::step::{Setting, State, groups, step};
@@ -26,7 +25,6 @@ use crate::run::record::Real;
 use crate::run::worker::{Desk, Failure, Outcome, Progress};
 use crate::study::Metric;
 use crate::tensor::{Composed, Device};
-use crate::timeline::DataPosition;
 
 const PARTIAL: &str = "partial.safetensors";
 
@@ -109,8 +107,8 @@ impl<'a, D: Device<f32>> Run<'a, D> {
                 return Ok(Outcome::Interrupted);
             }
             let mut values = self.measures()?;
-            let batch = self.reader.train(&mut order, self.position(), segment.batch);
-            let lr = rate_at(&segment.rate, self.step);
+            let batch = self.reader.train(&mut order, segment.position(self.step), segment.batch);
+            let lr = segment.rate.at(self.step);
             let setting = Setting {
                 device: self.device,
                 model: &phase.model,
@@ -130,9 +128,9 @@ impl<'a, D: Device<f32>> Run<'a, D> {
             self.step += 1;
             let tokens = batch.tokens();
             self.counts.tokens += tokens;
-            self.counts.active_layer_tokens += tokens * segment.stack.len() as u64;
-            self.counts.trained_layer_tokens += tokens * trained_layers(phase);
-            let (done, total) = (self.step - segment.steps.start, segment.steps.end - segment.steps.start);
+            self.counts.active_layer_tokens += tokens * segment.depth() as u64;
+            self.counts.trained_layer_tokens += tokens * segment.trained_layers() as u64;
+            let (done, total) = (self.step - segment.steps.start, segment.length());
             (desk.tell)(Progress { done, total, tokens, loss: Some(seen.loss) });
             if saved.elapsed() >= desk.save_every && self.step < segment.steps.end {
                 self.checkpoint()?.save(desk.folder, PARTIAL).map_err(unsaved)?;
@@ -149,13 +147,6 @@ impl<'a, D: Device<f32>> Run<'a, D> {
         Ok(Outcome::Done(checkpoint.meta.counts))
     }
 
-    /// Where the next step reads.
-    fn position(&self) -> DataPosition {
-        let segment = &self.phase.segment;
-        let read = (self.step - segment.steps.start) * segment.batch;
-        DataPosition { sequence: segment.data.sequence + read, ..segment.data }
-    }
-
     fn checkpoint(&mut self) -> Result<Checkpoint, Failure> {
         let metrics_bytes = self.metrics.sync()?;
         let Counts { tokens, active_layer_tokens, trained_layer_tokens } = self.counts;
@@ -168,7 +159,7 @@ impl<'a, D: Device<f32>> Run<'a, D> {
         Ok(self.state.checkpoint(Meta {
             version: Meta::VERSION,
             step: self.step,
-            data: self.position(),
+            data: self.phase.segment.position(self.step),
             stack: self.phase.segment.stack.clone(),
             updates: BTreeMap::new(),
             counts: counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
@@ -209,13 +200,6 @@ impl<'a, D: Device<f32>> Run<'a, D> {
         add(Metric::Kl, kl, seen.kl.unwrap_or(f64::NAN));
         Ok(values)
     }
-}
-
-/// Layers of the stack that learn.
-fn trained_layers(phase: &Phase) -> u64 {
-    let frozen = &phase.segment.frozen;
-    let learns = |(place, layer): &(usize, &_)| *place >= frozen.prefix && !frozen.layers.contains(*layer);
-    phase.segment.stack.iter().enumerate().filter(learns).count() as u64
 }
 
 fn open_teacher<D: Device<f32>>(

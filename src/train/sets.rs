@@ -37,9 +37,9 @@ impl Learning {
             if stopped {
                 continue;
             }
-            if let Some(layer) = spec.layer {
+            if spec.layer.is_some() {
                 let place = place(spec).unwrap_or(0);
-                if !frozen.layers.contains(&layer) && place >= frozen.prefix {
+                if segment.learns(place) {
                     this.names.insert(spec.name.clone());
                     this.from = this.from.min(place);
                 }
