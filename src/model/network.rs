@@ -112,23 +112,26 @@ impl<'a, E: Real, D: Device<E>, O: Operations<E, D>> Network<'a, E, D, O> {
         }
     }
 
-    /// The exit equation and the head: logits (N, V).
-    pub fn head<T: Tape<E, D>>(
+    /// The stream that the head reads: after the exit equation.
+    pub fn exit<T: Tape<E, D>>(
         &self,
         tape: &mut T,
         rows: &Rows<E, D>,
         x: &Matrix<E, D>,
         embedded: &Matrix<E, D>,
     ) -> Result<Matrix<E, D>, Fault<D>> {
-        let table = self.params.matrix(if tied(self.model) { "embedding" } else { "head" });
         match exit(self.model) {
             Some(equation) => {
                 let place = Place { own: "exit", layer: "exit", moment: self.moment(0), rows, x, embedded };
-                let x = self.evaluate(tape, equation, &place)?;
-                O::default().head(tape, &x, table)
+                self.evaluate(tape, equation, &place)
             }
-            None => O::default().head(tape, x, table),
+            None => Ok(x.clone()),
         }
+    }
+
+    /// The head (V, D): the embedding where they are tied.
+    pub fn table(&self) -> &Matrix<E, D> {
+        self.params.matrix(if tied(self.model) { "embedding" } else { "head" })
     }
 
     /// Logits without learning. `seen` is shown the stream before the first and after each block that runs.
@@ -146,7 +149,8 @@ impl<'a, E: Real, D: Device<E>, O: Operations<E, D>> Network<'a, E, D, O> {
             x = self.layers(tape, self.block(block), rows, x, &embedded)?;
             seen(block + 1, &x);
         }
-        self.head(tape, rows, &x, &embedded)
+        let x = self.exit(tape, rows, &x, &embedded)?;
+        O::default().head(tape, &x, self.table())
     }
 
     fn moment(&self, layer: usize) -> Moment {

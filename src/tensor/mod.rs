@@ -21,5 +21,5 @@ pub use device::{Device, Fault, Matrix, Param, Real, Scalar, Tensor3, Vector, ba
 #[cfg(feature = "cuda")]
 pub use dfdx::prelude::Cuda;
 pub use dfdx::prelude::{Cpu, Gradients, NoneTape, OwnedTape, Tape};
-pub use operations::{AdamW, AttentionWeights, FfnWeights, Heads, NormWeights, Operations};
+pub use operations::{AdamW, AttentionWeights, FfnWeights, Heads, NormWeights, Operations, Term};
 pub use rows::{Rows, Targets, TeacherRows};

@@ -60,6 +60,25 @@ pub struct FfnWeights<'a, E: Real, D: Device<E>> {
     pub down: &'a Matrix<E, D>,
 }
 
+/// A term of a loss, for the tokens of some rows.
+#[derive(Debug, Clone, Copy)]
+pub enum Term<'a, E: Real, D: Device<E>> {
+    /// −log softmax(z)\[label\].
+    CrossEntropy {
+        /// What multiplies it.
+        factor: f64,
+    },
+    /// KL(teacher ‖ student), softened.
+    Kl {
+        /// What multiplies it.
+        factor: f64,
+        /// τ.
+        temperature: f64,
+        /// What the teacher says at τ.
+        teacher: &'a TeacherRows<E, D>,
+    },
+}
+
 /// Coefficients of one AdamW update of one parameter (1711.05101).
 ///
 /// With g the clipped gradient: w ← w·(1 − lr·decay); m ← β₁m + (1−β₁)g; v ← β₂v + (1−β₂)g²;
@@ -163,8 +182,31 @@ pub trait Operations<E: Real, D: Device<E>>: Copy + Default + 'static {
         targets: &Targets<E, D>,
     ) -> Result<Scalar<E, D>, Fault<D>>;
 
-    /// Σ factor · term + Σ … of scalars.
+    /// Σ factor · scalar, 0 for none.
     fn combine<T: Tape<E, D>>(&self, tape: &mut T, terms: &[(f64, Scalar<E, D>)]) -> Result<Scalar<E, D>, Fault<D>>;
+
+    /// Head and loss in one: Σ over terms of factor · Σₙ weightₙ · termₙ of the stream `x` under the head `table` (V, D).
+    ///
+    /// One operation, so that an implementation need not hold tokens × vocabulary.
+    fn loss<T: Tape<E, D>>(
+        &self,
+        tape: &mut T,
+        x: &Matrix<E, D>,
+        table: &Matrix<E, D>,
+        targets: &Targets<E, D>,
+        terms: &[Term<'_, E, D>],
+    ) -> Result<Scalar<E, D>, Fault<D>> {
+        let logits = self.head(tape, x, table)?;
+        let mut shares = Vec::with_capacity(terms.len());
+        for term in terms {
+            let (factor, each) = match *term {
+                Term::CrossEntropy { factor } => (factor, self.cross_entropy(tape, &logits, targets)?),
+                Term::Kl { factor, temperature, teacher } => (factor, self.kl(tape, &logits, teacher, temperature)?),
+            };
+            shares.push((factor, self.weighted_sum(tape, &each, targets)?));
+        }
+        self.combine(tape, &shares)
+    }
 
     /// Σ of squares of all elements, summed in f64.
     fn sum_of_squares(&self, gradient: &Param<E, D>) -> f64 {

@@ -3,7 +3,6 @@
 //! A micro-batch contributes its share of that mean, so that the sum over micro-batches is the loss of the batch, however it is cut.
 
 use crate::study::{Loss, LossTerm};
-use crate::tensor::{Device, Fault, Matrix, Operations, Real, Scalar, Tape, Targets, TeacherRows};
 
 /// A term with all that multiplies it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,24 +37,4 @@ pub(super) fn temperature(loss: &Loss) -> f64 {
         Term::CrossEntropy { .. } => None,
     };
     terms(loss).into_iter().find_map(of).unwrap_or(1.0)
-}
-
-/// A micro-batch's share of the loss. `teacher` is asked once for each KL term, at its temperature.
-pub(super) fn share<E: Real, D: Device<E>, O: Operations<E, D>, T: Tape<E, D>>(
-    tape: &mut T,
-    terms: &[Term],
-    logits: &Matrix<E, D>,
-    targets: &Targets<E, D>,
-    mut teacher: impl FnMut(f64) -> Result<TeacherRows<E, D>, Fault<D>>,
-) -> Result<Scalar<E, D>, Fault<D>> {
-    let ops = O::default();
-    let mut shares = Vec::with_capacity(terms.len());
-    for term in terms {
-        let (factor, each) = match *term {
-            Term::CrossEntropy { factor } => (factor, ops.cross_entropy(tape, logits, targets)?),
-            Term::Kl { factor, temperature } => (factor, ops.kl(tape, logits, &teacher(temperature)?, temperature)?),
-        };
-        shares.push((factor, ops.weighted_sum(tape, &each, targets)?));
-    }
-    ops.combine(tape, &shares)
 }

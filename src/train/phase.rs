@@ -102,11 +102,10 @@ impl<'a, D: Device<f32>> Run<'a, D> {
         let mut order = self.reader.order(phase.seed);
         let mut saved = Instant::now();
         while self.step < segment.steps.end {
+            let mut values = self.measures(desk)?;
             if desk.stopping() {
-                self.checkpoint()?.save(desk.folder, PARTIAL).map_err(unsaved)?;
-                return Ok(Outcome::Interrupted);
+                return self.interrupted(desk);
             }
-            let mut values = self.measures()?;
             let batch = self.reader.train(&mut order, segment.position(self.step), segment.batch);
             let lr = segment.rate.at(self.step);
             let setting = Setting {
@@ -137,7 +136,10 @@ impl<'a, D: Device<f32>> Run<'a, D> {
                 saved = Instant::now();
             }
         }
-        let values = self.measures()?;
+        let values = self.measures(desk)?;
+        if desk.stopping() {
+            return self.interrupted(desk);
+        }
         if !values.is_empty() {
             self.metrics.push(self.step, values)?;
         }
@@ -145,6 +147,11 @@ impl<'a, D: Device<f32>> Run<'a, D> {
         checkpoint.save(desk.folder, CHECKPOINT).map_err(unsaved)?;
         only(desk.folder, &[CHECKPOINT, METRICS])?;
         Ok(Outcome::Done(checkpoint.meta.counts))
+    }
+
+    fn interrupted(&mut self, desk: &Desk<'_>) -> Result<Outcome, Failure> {
+        self.checkpoint()?.save(desk.folder, PARTIAL).map_err(unsaved)?;
+        Ok(Outcome::Interrupted)
     }
 
     fn checkpoint(&mut self) -> Result<Checkpoint, Failure> {
@@ -167,8 +174,8 @@ impl<'a, D: Device<f32>> Run<'a, D> {
         }))
     }
 
-    /// What is to be measured after the steps done so far.
-    fn measures(&self) -> Result<BTreeMap<String, Real>, Failure> {
+    /// What is to be measured after the steps done so far; means nothing once the desk is stopping, which ends it early.
+    fn measures(&self, desk: &Desk<'_>) -> Result<BTreeMap<String, Real>, Failure> {
         let due = |metric: Metric| {
             let mut measures = self.phase.measures.iter();
             measures.any(|(other, steps)| *other == metric && steps.binary_search(&self.step).is_ok())
@@ -183,7 +190,7 @@ impl<'a, D: Device<f32>> Run<'a, D> {
             Network::new(&self.phase.model, &segment.stack, &segment.block_ends, &self.state.params, self.step);
         let (all, at_once) = (self.reader.holdout_sequences(), self.phase.training.batch.micro.max(1));
         let starts = (0..all).step_by(at_once as usize);
-        let batches = starts.map(|start| self.reader.holdout(start..(start + at_once).min(all)));
+        let batches = starts.take_while(|_| !desk.stopping()).map(|start| self.reader.holdout(start..(start + at_once).min(all)));
         let teacher = match (&self.teacher, kl) {
             (Some(teacher), true) => Some((teacher, temperature(&self.phase.training.loss))),
             (None, true) => return Err(Failure::Input("kl is measured, but there is no teacher".to_owned())),

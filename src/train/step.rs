@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 
-use super::loss::{Term, share};
+use super::loss::Term;
 use super::optimizer::{Moments, Optimizer};
 use super::sets::Learning;
 use super::teacher::Teacher;
@@ -13,7 +13,7 @@ use crate::data::corpus::Part;
 use crate::model::{Network, Params};
 use crate::run::worker::Failure;
 use crate::study::Model;
-use crate::tensor::{Composed, Device, NoneTape, Operations, OwnedTape, Param, Real, Tape, Targets, backward};
+use crate::tensor::{self, Device, NoneTape, Operations, OwnedTape, Param, Real, Tape, Targets, backward};
 use crate::timeline::Segment;
 
 /// Everything that a step changes.
@@ -184,16 +184,23 @@ fn forward<E: Real, D: Device<E>, O: Operations<E, D>, T: Tape<E, D>>(
     let embedded = embedded.map_err(refused)?;
     let x = network.layers(none, 0..learning.from, &rows, embedded.clone(), &embedded).map_err(refused)?;
     let x = network.layers(tape, learning.from..stack.len(), &rows, x, &embedded).map_err(refused)?;
-    let logits = network.head(tape, &rows, &x, &embedded).map_err(refused)?;
-    let mut said = None;
-    if let (Some(teacher), true) = (teacher, setting.terms.iter().any(|term| matches!(term, Term::Kl { .. }))) {
-        said = Some(teacher.about(setting.device, part, Part::Train)?);
+    let x = network.exit(tape, &rows, &x, &embedded).map_err(refused)?;
+    let mut said = Vec::new();
+    if setting.terms.iter().any(|term| matches!(term, Term::Kl { .. })) {
+        let missing = || Failure::Input("the loss has a KL term, but there is no teacher".to_owned());
+        let teacher = teacher.ok_or_else(missing)?.about(setting.device, part, Part::Train)?;
+        for term in setting.terms {
+            if let Term::Kl { temperature, .. } = *term {
+                said.push(teacher.at::<O>(temperature).map_err(refused)?);
+            }
+        }
     }
-    share::<E, D, O, T>(tape, setting.terms, &logits, &targets, |temperature| match &said {
-        Some(said) => said.at::<Composed>(temperature),
-        None => unreachable!("a loss with a KL term has a teacher: the phase checked it"),
-    })
-    .map_err(refused)
+    let mut said = said.iter();
+    let terms = setting.terms.iter().filter_map(|term| match *term {
+        Term::CrossEntropy { factor } => Some(tensor::Term::CrossEntropy { factor }),
+        Term::Kl { factor, temperature } => said.next().map(|teacher| tensor::Term::Kl { factor, temperature, teacher }),
+    });
+    O::default().loss(tape, &x, network.table(), &targets, &terms.collect::<Vec<_>>()).map_err(refused)
 }
 
 /// Every token is one of the model's; dfdx would panic at another.

@@ -186,7 +186,7 @@ fn an_interrupted_phase_ends_in_the_same_bytes() {
         Work::Phase(Box::new(phase))
     };
     store.done("whole", work());
-    for stop in 1..5 {
+    for stop in 1..=5 {
         let key = format!("stopped{stop}");
         let outcome = store.work(&key, work(), Some(stop), Duration::ZERO).expect("it stops");
         assert_eq!(outcome, Outcome::Interrupted);
