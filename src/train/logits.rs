@@ -12,7 +12,7 @@ use std::path::Path;
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 
-use super::teacher::Frozen;
+use super::teacher::OnlineTeacher;
 use super::{disk, refused};
 use crate::budget::params::vocabulary;
 use crate::data::corpus::Part;
@@ -152,7 +152,7 @@ pub(super) fn write<D: Device<f32>>(device: &D, node: &TeacherLogits, desk: &mut
     let folder = desk.folder.to_owned();
     let reader = Reader::open(&(desk.finished)(&node.corpus), &node.data)
         .map_err(|error| Failure::Input(format!("the corpus: {error}")))?;
-    let teacher: Frozen<f32, D> = Frozen::load(device, &node.model, &(desk.finished)(&node.teacher))?;
+    let teacher: OnlineTeacher<f32, D> = OnlineTeacher::load(device, &node.model, &(desk.finished)(&node.teacher))?;
     let vocabulary = vocabulary(&node.model);
     let shards = reader.shards();
     let train = (0..node.shards.min(shards.count())).map(|shard| shards.sequences(shard).end).max().unwrap_or(0);

@@ -25,8 +25,8 @@ pub use optimizer::{Moments, Optimizer};
 pub use sets::Learning;
 pub use start::{Sources, begin};
 pub use step::{ByName, Setting, State, Stepped, gradients, groups, step};
-pub use teacher::{Frozen, Teacher, whole};
-pub use worker::{Place, TrainWorker};
+pub use teacher::{OnlineTeacher, Teacher, whole};
+pub use worker::{DeviceChoice, TrainWorker};
 
 use crate::run::worker::Failure;
 

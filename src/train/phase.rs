@@ -15,7 +15,7 @@ use super::optimizer::Optimizer;
 use super::sets::Learning;
 use super::start::{Sources, agrees, begin};
 use super::step::{Setting, State, groups, step};
-use super::teacher::{Frozen, Teacher, load_checkpoint};
+use super::teacher::{OnlineTeacher, Teacher, load_checkpoint};
 use super::{Checkpoint, Meta, disk, evaluate};
 use crate::budget::params::{parameters, vocabulary};
 use crate::data::Reader;
@@ -232,7 +232,7 @@ fn open_teacher<D: Device<f32>>(
             let folder = (desk.finished)(key);
             Teacher::Cached(Logits::open(&folder, own, phase.data.context, temperature(&phase.training.loss))?)
         }
-        None => Teacher::Online(Box::new(Frozen::load(device, &teacher.model, &(desk.finished)(&teacher.node))?)),
+        None => Teacher::Online(Box::new(OnlineTeacher::load(device, &teacher.model, &(desk.finished)(&teacher.node))?)),
     }))
 }
 

@@ -18,14 +18,14 @@ use crate::timeline::LayerId;
 #[derive(Debug)]
 pub enum Teacher<E: Real, D: Device<E>> {
     /// It runs on every batch.
-    Online(Box<Frozen<E, D>>),
+    Online(Box<OnlineTeacher<E, D>>),
     /// It ran once.
     Cached(Logits),
 }
 
 /// A model that only speaks.
 #[derive(Debug)]
-pub struct Frozen<E: Real, D: Device<E>> {
+pub struct OnlineTeacher<E: Real, D: Device<E>> {
     model: Model,
     stack: Vec<LayerId>,
     block_ends: Vec<usize>,
@@ -33,7 +33,7 @@ pub struct Frozen<E: Real, D: Device<E>> {
     step: u64,
 }
 
-impl<E: Real, D: Device<E>> Frozen<E, D> {
+impl<E: Real, D: Device<E>> OnlineTeacher<E, D> {
     /// The whole model with parameters that fit it.
     pub fn new(model: Model, params: Params<E, D>) -> Self {
         let (stack, block_ends) = whole(&model);

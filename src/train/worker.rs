@@ -9,7 +9,7 @@ use crate::tensor::{Cpu, Device};
 
 /// Where tensors live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Place {
+pub enum DeviceChoice {
     /// The processor.
     #[default]
     Cpu,
@@ -21,7 +21,7 @@ pub enum Place {
 #[derive(Debug, Clone, Default)]
 pub struct TrainWorker {
     /// Where it trains.
-    pub place: Place,
+    pub device: DeviceChoice,
     /// The folder of the `.exp` file: `init from "…"` reads beside it.
     pub folder: PathBuf,
 }
@@ -29,15 +29,15 @@ pub struct TrainWorker {
 impl Worker for TrainWorker {
     fn work(&self, node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
         // A device for each node: nodes that run side by side share nothing.
-        match self.place {
-            Place::Cpu => self.on(&Cpu::default(), node, desk),
+        match self.device {
+            DeviceChoice::Cpu => self.on(&Cpu::default(), node, desk),
             #[cfg(feature = "cuda")]
-            Place::Cuda(number) => {
+            DeviceChoice::Cuda(number) => {
                 let device = crate::tensor::Cuda::try_build(number, 0).map_err(super::refused)?;
                 self.on(&device, node, desk)
             }
             #[cfg(not(feature = "cuda"))]
-            Place::Cuda(_) => Err(Failure::Input("this xrun was built without the feature `cuda`".to_owned())),
+            DeviceChoice::Cuda(_) => Err(Failure::Input("this xrun was built without the feature `cuda`".to_owned())),
         }
     }
 }

@@ -30,7 +30,7 @@ fn the_split_of_a_batch_does_not_matter() {
 #[test]
 fn a_teacher_has_nothing_to_teach_itself() {
     let mut bench: Bench<f32, Cpu> = Bench::new(model(pre(), 2), segment(2, 0..1, 1e-2));
-    let same = Teacher::Online(Box::new(xrun::train::Frozen::new(bench.model.clone(), bench.state.params.clone())));
+    let same = Teacher::Online(Box::new(xrun::train::OnlineTeacher::new(bench.model.clone(), bench.state.params.clone())));
     bench.terms = vec![Term::Kl { factor: 4.0, temperature: 2.0 }];
     for micro in [1, 4] {
         bench.micro = micro;

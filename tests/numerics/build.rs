@@ -204,7 +204,7 @@ where
     let sources = Sources::new(None, ".".into());
     let first = |spec: &ParamSpec| first_values(seed, spec, false, &sources).expect("own values");
     let params = Params::from_values(&Cpu::default(), &specs, first).expect("memory");
-    Teacher::Online(Box::new(xrun::train::Frozen::new(model.clone(), params)))
+    Teacher::Online(Box::new(xrun::train::OnlineTeacher::new(model.clone(), params)))
 }
 
 /// Numbers that look random.

@@ -340,3 +340,17 @@ fn a_checkpoint_of_another_model_is_refused() {
     std::fs::write(&path, &whole[..whole.len() / 2]).expect("writes");
     assert!(fails("cut", work(2..4, Some("first"))).starts_with("the checkpoint of the phase before cannot be read"));
 }
+
+/// A rate beyond all reason: the node stops, says where, and keeps the last good checkpoint.
+#[test]
+fn a_diverged_phase_says_where_and_keeps_what_was_good() {
+    let store = Store::new(Layout::Packed);
+    let mut wild = phase(bytes(pre(), 2), segment(2, 0..9, 1e38), ce(), None);
+    wild.segment.rate.pieces[0].steps = 2..9;
+    let failure = store.work("wild", Work::Phase(Box::new(wild)), None, Duration::ZERO).expect_err("it diverges");
+    let Failure::Diverged { step, what } = failure else { panic!("{failure}") };
+    assert!(step > 2 && !what.is_empty());
+    let kept = Checkpoint::load(&store.folder("wild").join("partial.safetensors")).expect("it is whole");
+    assert_eq!(kept.meta.step, step);
+    assert!(!store.folder("wild").join(CHECKPOINT).exists());
+}

@@ -90,7 +90,7 @@ fn post_cross_entropy() {
 fn post_distillation() {
     let its = model(pre(), 4);
     let params = weights("teacher", &its, 4);
-    let teacher = Teacher::Online(Box::new(xrun::train::Frozen::new(its, params)));
+    let teacher = Teacher::Online(Box::new(xrun::train::OnlineTeacher::new(its, params)));
     let terms = vec![Term::CrossEntropy { factor: 0.3 }, Term::Kl { factor: 0.7 * 4.0, temperature: 2.0 }];
     agrees("post_kd", &curve("post", model(post(), 4), Some(terms), Some(&teacher)));
 }
