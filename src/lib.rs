@@ -23,6 +23,8 @@ pub mod plan;
 // The machine.
 pub mod data;
 #[cfg(feature = "train")]
+pub mod kernel;
+#[cfg(feature = "train")]
 pub mod model;
 #[cfg(feature = "train")]
 pub mod probe;
