@@ -58,6 +58,8 @@ pub struct Sequence<'a> {
 /// Memory for one thread's work, kept between calls.
 #[derive(Debug, Default)]
 pub struct Workspace {
+    /// What it was last sized for.
+    sides: Padded,
     raw: Vec<f32>,
     normed: Vec<f32>,
     stats: Vec<[f32; 2]>,
@@ -77,7 +79,7 @@ pub struct Workspace {
 }
 
 /// Sides padded to lanes.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Padded {
     /// Tokens.
     t: usize,
@@ -91,6 +93,10 @@ struct Padded {
 
 impl Workspace {
     fn resize(&mut self, sides: Padded, backward: bool) {
+        if self.sides != sides {
+            // What pads must be zero.
+            *self = Self { sides, ..Self::default() };
+        }
         let Padded { t, tp, k, kp } = sides;
         for (buffer, length) in [
             (&mut self.raw, t * k),
@@ -99,7 +105,8 @@ impl Workspace {
             (&mut self.k, tp * kp),
             (&mut self.v, tp * kp),
             (&mut self.kt, kp * tp),
-            (&mut self.p, if backward { TILE * tp } else { ROWS * tp }),
+            (&mut self.p, TILE * tp),
+            (&mut self.dq, tp * kp),
         ] {
             buffer.resize(length, 0.0);
         }
@@ -110,11 +117,9 @@ impl Workspace {
             for (buffer, length) in [(&mut self.vt, kp * tp), (&mut self.ds, TILE * tp)] {
                 buffer.resize(length, 0.0);
             }
-            for buffer in [&mut self.d_out, &mut self.dq, &mut self.dk, &mut self.dv] {
+            for buffer in [&mut self.d_out, &mut self.dk, &mut self.dv] {
                 buffer.resize(tp * kp, 0.0);
             }
-        } else {
-            self.dq.resize(ROWS * kp, 0.0);
         }
     }
 }

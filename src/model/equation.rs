@@ -1,109 +1,94 @@
-//! Evaluates an equation of a placement: one operation per node of its expressions, in the order written.
+//! Compiles an equation of a placement to a program: one instruction per node of its expressions, in the order written.
 
 use super::network::Network;
 use crate::budget::params::slot_name;
 use crate::study::equation::{Equation, Moment, Stream, Sublayer};
 use crate::study::{Ffn, NormKind, Positions};
 use crate::tensor::{
-    AttentionWeights, Device, Fault, FfnWeights, Heads, Matrix, NoneTape, NormWeights, Operations, Real, Rows, Tape,
+    Action, AttentionWeights, Device, FfnWeights, Heads, Instruction, NormWeights, Operations, Program, Real,
 };
 
-/// Where an equation is evaluated.
-pub(super) struct Place<'a, E: Real, D: Device<E>> {
+/// Where an equation stands.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'p> {
     /// Names of the equation's own norms, gains and learned scalars begin with this.
-    pub own: &'a str,
+    pub own: &'p str,
     /// Names of sublayers' weights begin with this: `layers.3`.
-    pub layer: &'a str,
+    pub layer: &'p str,
     pub moment: Moment,
-    pub rows: &'a Rows<E, D>,
-    /// `x`.
-    pub x: &'a Matrix<E, D>,
-    /// `x0`.
-    pub embedded: &'a Matrix<E, D>,
 }
 
-impl<E: Real, D: Device<E>, O: Operations<E, D>> Network<'_, E, D, O> {
-    /// The equation's result.
-    pub(super) fn evaluate<T: Tape<E, D>>(
-        &self,
-        tape: &mut T,
-        equation: &Equation,
-        place: &Place<'_, E, D>,
-    ) -> Result<Matrix<E, D>, Fault<D>> {
-        let mut bound = Vec::with_capacity(equation.bindings.len());
-        for binding in &equation.bindings {
-            let value = self.stream(tape, binding, place, &bound)?;
-            bound.push(value);
-        }
-        self.stream(tape, &equation.result, place, &bound)
+/// A program under construction: equations one after another, each reading the result of the one before as its `x`.
+pub(super) struct Compiler<'n, 'a, E: Real, D: Device<E>, O> {
+    network: &'n Network<'a, E, D, O>,
+    program: Program<'n, E, D>,
+}
+
+impl<'n, 'a, E: Real, D: Device<E>, O: Operations<E, D>> Compiler<'n, 'a, E, D, O> {
+    pub(super) fn new(network: &'n Network<'a, E, D, O>) -> Self {
+        Self { network, program: Program { instructions: Vec::new(), result: Program::<E, D>::X } }
     }
 
-    fn stream<T: Tape<E, D>>(
-        &self,
-        tape: &mut T,
-        stream: &Stream,
-        place: &Place<'_, E, D>,
-        bound: &[Matrix<E, D>],
-    ) -> Result<Matrix<E, D>, Fault<D>> {
-        let ops = O::default();
-        match stream {
-            Stream::X => Ok(place.x.clone()),
-            Stream::Embedded => Ok(place.embedded.clone()),
-            Stream::Bound(index) => Ok(bound[*index].clone()),
+    /// Adds an equation on top.
+    pub(super) fn equation(mut self, equation: &Equation, place: Place<'_>) -> Self {
+        let mut bound = Vec::with_capacity(equation.bindings.len());
+        for binding in &equation.bindings {
+            let value = self.stream(binding, place, &bound, false);
+            bound.push(value);
+        }
+        self.program.result = self.stream(&equation.result, place, &bound, false);
+        self
+    }
+
+    pub(super) fn finish(self) -> Program<'n, E, D> {
+        self.program
+    }
+
+    /// The value of a stream; `stopped`: it stands under a `stop`.
+    fn stream(&mut self, stream: &Stream, place: Place<'_>, bound: &[usize], stopped: bool) -> usize {
+        let network = self.network;
+        let action = match stream {
+            // The result so far is `x` until this equation is complete.
+            Stream::X => return self.program.result,
+            Stream::Embedded => return Program::<E, D>::EMBEDDED,
+            Stream::Bound(index) => return bound[*index],
             Stream::Norm { slot, input } => {
-                let input = self.stream(tape, input, place, bound)?;
-                ops.norm(tape, &input, &self.norm(&slot_name(place.own, "norm", *slot)))
+                Action::Norm(self.stream(input, place, bound, stopped), network.norm(&slot_name(place.own, "norm", *slot)))
             }
             Stream::Sublayer { sublayer, input } => {
-                let input = self.stream(tape, input, place, bound)?;
+                let input = self.stream(input, place, bound, stopped);
                 match sublayer {
-                    Sublayer::Attention { qkv_norm } => {
-                        ops.attention(tape, &input, &self.attention(place.layer, *qkv_norm), place.rows)
-                    }
-                    Sublayer::Ffn => ops.ffn(tape, &input, &self.ffn(place.layer)),
+                    Sublayer::Attention { qkv_norm } => Action::Attention(input, network.attention(place.layer, *qkv_norm)),
+                    Sublayer::Ffn => Action::Ffn(input, network.ffn(place.layer)),
                 }
             }
             Stream::Gain { slot, input, .. } => {
-                let input = self.stream(tape, input, place, bound)?;
-                ops.gain(tape, &input, self.params.expect_vector(&slot_name(place.own, "gain", *slot)))
+                let gain = network.params.expect_vector(&slot_name(place.own, "gain", *slot));
+                Action::Gain(self.stream(input, place, bound, stopped), gain)
             }
             Stream::Learned { slot, input, .. } => {
-                let input = self.stream(tape, input, place, bound)?;
-                ops.learned(tape, &input, self.params.expect_vector(&slot_name(place.own, "learned", *slot)))
+                let factor = network.params.expect_vector(&slot_name(place.own, "learned", *slot));
+                Action::Learned(self.stream(input, place, bound, stopped), factor)
             }
             Stream::Scale { factor, input } => {
-                let input = self.stream(tape, input, place, bound)?;
-                ops.scale(tape, &input, factor.at(&place.moment))
+                Action::Scale(self.stream(input, place, bound, stopped), factor.at(&place.moment))
             }
             Stream::Add(left, right) => {
-                let [left, right] = self.sides(tape, left, right, place, bound)?;
-                ops.add(tape, &left, &right)
+                let left = self.stream(left, place, bound, stopped);
+                Action::Add(left, self.stream(right, place, bound, stopped))
             }
             Stream::Subtract(left, right) => {
-                let [left, right] = self.sides(tape, left, right, place, bound)?;
-                ops.subtract(tape, &left, &right)
+                let left = self.stream(left, place, bound, stopped);
+                Action::Subtract(left, self.stream(right, place, bound, stopped))
             }
-            Stream::Stop(input) => ops.stop(&self.stream(&mut NoneTape, input, place, bound)?),
-        }
+            Stream::Stop(input) => Action::Stop(self.stream(input, place, bound, true)),
+        };
+        self.program.instructions.push(Instruction { action, stopped });
+        self.program.instructions.len() + 1
     }
+}
 
-    /// Both sides of a sum. Two names may stand for one tensor (`x + x`, or `x + x0` in the first layer), which operations must not see.
-    fn sides<T: Tape<E, D>>(
-        &self,
-        tape: &mut T,
-        left: &Stream,
-        right: &Stream,
-        place: &Place<'_, E, D>,
-        bound: &[Matrix<E, D>],
-    ) -> Result<[Matrix<E, D>; 2], Fault<D>> {
-        let name = |stream: &Stream| matches!(stream, Stream::X | Stream::Embedded | Stream::Bound(_));
-        let both = name(left) && name(right);
-        let left = self.stream(tape, left, place, bound)?;
-        let right = self.stream(tape, right, place, bound)?;
-        let right = if both { O::default().scale(tape, &right, 1.0)? } else { right };
-        Ok([left, right])
-    }
-
+impl<E: Real, D: Device<E>, O: Operations<E, D>> Network<'_, E, D, O> {
     fn norm(&self, name: &str) -> NormWeights<'_, E, D> {
         NormWeights {
             centered: matches!(self.model.norm.kind, NormKind::Layer { .. }),

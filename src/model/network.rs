@@ -6,13 +6,13 @@
 use std::ops::Range;
 
 use super::Params;
-use super::equation::Place;
+use super::equation::{Compiler, Place};
 use crate::budget::params::{boundary, entry, exit, placements, tied};
 use crate::data::Batch;
 use crate::study::Model;
 use crate::study::equation::Moment;
 use crate::study::placement::Body;
-use crate::tensor::{Composed, Device, Fault, Matrix, Operations, Real, Rows, Tape};
+use crate::tensor::{Composed, Device, Fault, Matrix, Operations, Program, Real, Rows, Tape};
 use crate::timeline::LayerId;
 
 /// A model at some depth, ready to run.
@@ -57,8 +57,8 @@ impl<'a, E: Real, D: Device<E>, O: Operations<E, D>> Network<'a, E, D, O> {
         let x = O::default().embedding(tape, self.params.matrix("embedding"), rows)?;
         match entry(self.model) {
             Some(equation) => {
-                let place = Place { own: "entry", layer: "entry", moment: self.moment(0), rows, x: &x, embedded: &x };
-                self.evaluate(tape, equation, &place)
+                let place = Place { own: "entry", layer: "entry", moment: self.moment(0) };
+                O::default().run(tape, &Compiler::new(self).equation(equation, place).finish(), rows, &x, &x)
             }
             None => Ok(x),
         }
@@ -75,40 +75,30 @@ impl<'a, E: Real, D: Device<E>, O: Operations<E, D>> Network<'a, E, D, O> {
     ) -> Result<Matrix<E, D>, Fault<D>> {
         let mut x = x;
         for place in places {
-            x = self.layer(tape, place, rows, &x, embedded)?;
-            if self.block_ends.contains(&(place + 1))
-                && let Some(equation) = boundary(self.model, place)
-            {
-                let own = format!("layers.{}.boundary", self.stack[place].0);
-                let place = Place { own: &own, layer: &own, moment: self.moment(place + 1), rows, x: &x, embedded };
-                x = self.evaluate(tape, equation, &place)?;
-            }
+            x = O::default().run(tape, &self.layer(place), rows, &x, embedded)?;
         }
         Ok(x)
     }
 
-    fn layer<T: Tape<E, D>>(
-        &self,
-        tape: &mut T,
-        place: usize,
-        rows: &Rows<E, D>,
-        x: &Matrix<E, D>,
-        embedded: &Matrix<E, D>,
-    ) -> Result<Matrix<E, D>, Fault<D>> {
+    /// The layer at a place, and the boundary equation of a block that ends there.
+    fn layer(&self, place: usize) -> Program<'_, E, D> {
         let (first, second) = placements(self.model, place);
         let layer = format!("layers.{}", self.stack[place].0);
         let moment = self.moment(place + 1);
-        match (&first.body, &second.body) {
+        let [own_attention, own_ffn, own_boundary] = ["attention", "ffn", "boundary"].map(|part| format!("{layer}.{part}"));
+        let at = |own| Place { own, layer: &layer, moment };
+        let compiler = Compiler::new(self);
+        let compiler = match (&first.body, &second.body) {
             (Body::Layer(branches), _) | (Body::Sublayers { .. }, Body::Layer(branches)) => {
-                self.evaluate(tape, branches.at(&moment), &Place { own: &layer, layer: &layer, moment, rows, x, embedded })
+                compiler.equation(branches.at(&moment), at(&layer))
             }
-            (Body::Sublayers { attention, .. }, Body::Sublayers { ffn, .. }) => {
-                let own = format!("{layer}.attention");
-                let x =
-                    self.evaluate(tape, attention.at(&moment), &Place { own: &own, layer: &layer, moment, rows, x, embedded })?;
-                let own = format!("{layer}.ffn");
-                self.evaluate(tape, ffn.at(&moment), &Place { own: &own, layer: &layer, moment, rows, x: &x, embedded })
-            }
+            (Body::Sublayers { attention, .. }, Body::Sublayers { ffn, .. }) => compiler
+                .equation(attention.at(&moment), at(&own_attention))
+                .equation(ffn.at(&moment), at(&own_ffn)),
+        };
+        match boundary(self.model, place).filter(|_| self.block_ends.contains(&(place + 1))) {
+            Some(equation) => compiler.equation(equation, at(&own_boundary)).finish(),
+            None => compiler.finish(),
         }
     }
 
@@ -122,8 +112,8 @@ impl<'a, E: Real, D: Device<E>, O: Operations<E, D>> Network<'a, E, D, O> {
     ) -> Result<Matrix<E, D>, Fault<D>> {
         match exit(self.model) {
             Some(equation) => {
-                let place = Place { own: "exit", layer: "exit", moment: self.moment(0), rows, x, embedded };
-                self.evaluate(tape, equation, &place)
+                let place = Place { own: "exit", layer: "exit", moment: self.moment(0) };
+                O::default().run(tape, &Compiler::new(self).equation(equation, place).finish(), rows, x, embedded)
             }
             None => Ok(x.clone()),
         }
@@ -134,8 +124,8 @@ impl<'a, E: Real, D: Device<E>, O: Operations<E, D>> Network<'a, E, D, O> {
         self.params.matrix(if tied(self.model) { "embedding" } else { "head" })
     }
 
-    /// Logits without learning. `seen` is shown the stream before the first and after each block that runs.
-    pub fn logits(
+    /// The stream that the head reads, without learning. `seen` is shown the stream before the first and after each block that runs.
+    pub fn stream(
         &self,
         rows: &Rows<E, D>,
         skip: Skip,
@@ -149,8 +139,18 @@ impl<'a, E: Real, D: Device<E>, O: Operations<E, D>> Network<'a, E, D, O> {
             x = self.layers(tape, self.block(block), rows, x, &embedded)?;
             seen(block + 1, &x);
         }
-        let x = self.exit(tape, rows, &x, &embedded)?;
-        O::default().head(tape, &x, self.table())
+        self.exit(tape, rows, &x, &embedded)
+    }
+
+    /// Logits without learning; `skip` and `seen` as in [`Network::stream`].
+    pub fn logits(
+        &self,
+        rows: &Rows<E, D>,
+        skip: Skip,
+        seen: impl FnMut(usize, &Matrix<E, D>),
+    ) -> Result<Matrix<E, D>, Fault<D>> {
+        let x = self.stream(rows, skip, seen)?;
+        O::default().head(&mut crate::tensor::NoneTape, &x, self.table())
     }
 
     fn moment(&self, layer: usize) -> Moment {

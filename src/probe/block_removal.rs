@@ -4,13 +4,13 @@ use crate::data::Batch;
 use crate::model::Network;
 use crate::run::record::{BlockRemoval, ProbeRecord, Real};
 use crate::run::worker::Failure;
-use crate::tensor::{Composed, Device, Matrix};
+use crate::tensor::{Home, Matrix};
 use crate::train::{evaluate, refused};
 
 /// One row for each block from the bottom.
-pub(super) fn probe<D: Device<f32>>(
+pub(super) fn probe<D: Home>(
     device: &D,
-    network: &Network<'_, f32, D, Composed>,
+    network: &Network<'_, f32, D, D::Operations>,
     batch: &Batch,
 ) -> Result<ProbeRecord, Failure> {
     let ce = |skip| evaluate(network, device, std::iter::once(batch.clone()), None, skip).map(|seen| seen.ce);

@@ -4,13 +4,13 @@ use crate::data::Batch;
 use crate::model::Network;
 use crate::run::record::{BoundaryRms, Moments, ProbeRecord, Real};
 use crate::run::worker::Failure;
-use crate::tensor::{Composed, Device};
+use crate::tensor::{Home};
 use crate::train::refused;
 
 /// One row for each block from the bottom.
-pub(super) fn probe<D: Device<f32>>(
+pub(super) fn probe<D: Home>(
     device: &D,
-    network: &Network<'_, f32, D, Composed>,
+    network: &Network<'_, f32, D, D::Operations>,
     batch: &Batch,
 ) -> Result<ProbeRecord, Failure> {
     let rows = network.rows(device, batch).map_err(refused)?;

@@ -14,11 +14,11 @@ use crate::plan::node::Probe;
 use crate::run::record::ProbeRecord;
 use crate::run::worker::{Desk, Failure, Outcome};
 use crate::study::ProbeKind;
-use crate::tensor::{Composed, Device};
+use crate::tensor::{Home};
 use crate::train::{CHECKPOINT, Checkpoint, State};
 
 /// Does the work of a `probe` node.
-pub fn run<D: Device<f32>>(device: &D, probe: &Probe, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
+pub fn run<D: Home>(device: &D, probe: &Probe, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
     let input = |text: String| Failure::Input(text);
     let reader =
         Reader::open(&(desk.finished)(&probe.corpus), &probe.data).map_err(|error| input(format!("the corpus: {error}")))?;
@@ -29,7 +29,7 @@ pub fn run<D: Device<f32>>(device: &D, probe: &Probe, desk: &mut Desk<'_>) -> Re
         .check(&parameters(&probe.model, stack, block_ends))
         .map_err(|error| input(format!("the checkpoint of the phase does not fit its model: {error}")))?;
     let state: State<f32, D> = State::load(device, &checkpoint)?;
-    let network: Network<'_, f32, D, Composed> =
+    let network: Network<'_, f32, D, D::Operations> =
         Network::new(&probe.model, stack, block_ends, &state.params, checkpoint.meta.step);
     let batch = reader.probe_batch(probe.sequences, probe.tokens as usize);
     let record = match probe.kind {

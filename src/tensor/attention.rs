@@ -19,7 +19,7 @@ pub(super) fn attention<E: Real, D: super::Device<E>, T: Tape<E, D>>(
     let (b, t) = (rows.rows, rows.context);
     let (h, g, k) = (weights.heads.queries, weights.heads.keys, weights.heads.width);
     let r = h / g;
-    let rope = rows.rope.as_ref();
+    let rope = rows.rope()?;
 
     let q = linear(tape, x, weights.q)?;
     let q = heads(tape, &q, h, k, weights.q_norm.as_ref(), rope)?;
@@ -35,7 +35,7 @@ pub(super) fn attention<E: Real, D: super::Device<E>, T: Tape<E, D>>(
     let keys = off(tape, keys);
     let scores = on(tape, &q).try_matmul(keys)?.try_mul(E::of(1.0 / libm::sqrt(k as f64)))?;
     let all = (b, h, t, t);
-    let scores = scores.try_reshape_like(&all)?.try_add(rows.mask.clone().try_broadcast_like::<_, Axis<1>>(&all)?)?;
+    let scores = scores.try_reshape_like(&all)?.try_add(rows.mask()?.clone().try_broadcast_like::<_, Axis<1>>(&all)?)?;
     let attended = scores.try_softmax::<Axis<3>>()?.try_reshape_like(&(b * g, r * t, t))?.try_matmul(v)?;
     let merged = attended.try_reshape_like(&(b, h, t, k))?.try_permute::<_, Axes4<0, 2, 1, 3>>()?;
     let merged = off(tape, merged.try_reshape_like(&(b * t, h * k))?);

@@ -7,6 +7,19 @@ use dfdx::shapes::Rank0;
 pub trait Device<E: Real>: dfdx::tensor_ops::Device<E> + CopySlice<E> {}
 impl<E: Real, D: dfdx::tensor_ops::Device<E>> Device<E> for D {}
 
+/// A device that models train on.
+pub trait Home: Device<f32> {
+    /// The fastest operations that it has.
+    type Operations: super::Operations<f32, Self>;
+}
+impl Home for dfdx::prelude::Cpu {
+    type Operations = super::Fused;
+}
+#[cfg(feature = "cuda")]
+impl Home for dfdx::prelude::Cuda {
+    type Operations = super::Composed;
+}
+
 /// What went wrong on a device: in practice, that its memory is full.
 pub type Fault<D> = <D as HasErr>::Err;
 

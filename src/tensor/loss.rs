@@ -2,7 +2,7 @@
 
 use dfdx::prelude::*;
 
-use super::composed::{off, on};
+use super::composed::{linear, off, on};
 use super::{Fault, Matrix, Real, Targets, TeacherRows, Vector};
 
 /// −log softmax(z)\[label\].
@@ -26,16 +26,22 @@ pub(super) fn kl<E: Real, D: super::Device<E>, T: Tape<E, D>>(
     teacher: &TeacherRows<E, D>,
     temperature: f64,
 ) -> Result<Vector<E, D>, Fault<D>> {
-    let soft = on(tape, logits).try_mul(E::of(1.0 / temperature))?;
+    let soft = |tape: &mut T| on(tape, logits).try_mul(E::of(1.0 / temperature));
     match teacher {
         TeacherRows::Full(log_p) => {
-            let log_q = soft.try_log_softmax::<Axis<1>>()?;
+            let log_q = soft(tape)?.try_log_softmax::<Axis<1>>()?;
             let p = log_p.clone().try_exp()?;
             let gap = log_q.try_negate()?.try_add(log_p.clone())?;
             let kl = gap.try_mul(p)?.try_sum::<(usize,), Axis<1>>()?;
             Ok(off(tape, kl))
         }
+        TeacherRows::Unspoken { x, table, temperature: own } => {
+            let said = linear(&mut NoneTape, x, table)?;
+            let logs = said.try_mul(E::of(1.0 / own))?.try_log_softmax::<Axis<1>>()?;
+            kl(tape, logits, &TeacherRows::Full(logs), temperature)
+        }
         TeacherRows::Top { tokens, probabilities, rest, negative_entropy, mask } => {
+            let soft = soft(tape)?;
             let soft = off(tape, soft);
             let all = on(tape, &soft).try_logsumexp::<(usize,), Axis<1>>()?;
             let all = off(tape, all);

@@ -1,7 +1,7 @@
 //! The only door to dfdx: devices, tensors, tapes and the operations that a transformer is made of.
 //!
 //! Owns [`Operations`], the seam behind which kernels live; [`Composed`] builds each from dfdx's own operations, on any device, and
-//! is the reference that a fused implementation is tested against. Deliberately knows no study, no file and no parameter's name.
+//! is the reference that [`Fused`], whole layers on the processor, is tested against; [`Home`] says which a device trains with. Deliberately knows no study, no file and no parameter's name.
 //! Invariants: a stream between operations carries no tape — the tape belongs to the pass and is handed to each operation, so that
 //! none can be lost; no operation slices, none reshapes a broadcast tensor, and no binary operation sees one tensor on both sides
 //! (dfdx 0.13 gives wrong gradients for the first two and panics on the third).
@@ -12,14 +12,18 @@
 mod attention;
 mod composed;
 mod device;
+mod fused;
 mod loss;
 mod operations;
+mod program;
 mod rows;
 
 pub use composed::Composed;
-pub use device::{Device, Fault, Matrix, Param, Real, Scalar, Tensor3, Vector, backward};
+pub use device::{Device, Fault, Home, Matrix, Param, Real, Scalar, Tensor3, Vector, backward};
 #[cfg(feature = "cuda")]
 pub use dfdx::prelude::Cuda;
 pub use dfdx::prelude::{Cpu, Gradients, NoneTape, OwnedTape, Tape};
+pub use fused::Fused;
 pub use operations::{AdamW, AttentionWeights, FfnWeights, Heads, NormWeights, Operations, Term};
+pub use program::{Action, Instruction, Program};
 pub use rows::{Rows, Targets, TeacherRows};

@@ -1,7 +1,8 @@
 //! The operations that a model is made of, as a trait: what a device may do better than by composition.
 
-use dfdx::prelude::{NoneTape, Tape};
+use dfdx::prelude::{Gradients, NoneTape, Tape};
 
+use super::program::{self, Program};
 use super::{Device, Fault, Matrix, Param, Real, Rows, Scalar, Targets, TeacherRows, Vector};
 
 /// Weights of a norm over the last axis.
@@ -149,6 +150,31 @@ pub trait Operations<E: Real, D: Device<E>>: Copy + Default + 'static {
     /// The same value, to which no gradient passes.
     fn stop(&self, x: &Matrix<E, D>) -> Result<Matrix<E, D>, Fault<D>> {
         self.scale(&mut NoneTape, x, 1.0)
+    }
+
+    /// The result of a program whose values 0 and 1 are `x` and `embedded`.
+    ///
+    /// One operation, so that an implementation may run a layer as a whole.
+    fn run<T: Tape<E, D>>(
+        &self,
+        tape: &mut T,
+        program: &Program<'_, E, D>,
+        rows: &Rows<E, D>,
+        x: &Matrix<E, D>,
+        embedded: &Matrix<E, D>,
+    ) -> Result<Matrix<E, D>, Fault<D>> {
+        program::run(self, tape, program, rows, x, embedded)
+    }
+
+    /// What a teacher says whose last stream is `x` (N, D) and whose head is `table` (V, D).
+    fn speak(&self, x: &Matrix<E, D>, table: &Matrix<E, D>, temperature: f64) -> Result<TeacherRows<E, D>, Fault<D>> {
+        let logits = self.head(&mut NoneTape, x, table)?;
+        Ok(TeacherRows::Full(self.log_probabilities(&logits, temperature)?))
+    }
+
+    /// What a backward pass found for a parameter, zeros if it was not reached; `found` may lose it.
+    fn gradient(&self, param: &Param<E, D>, found: &mut Gradients<E, D>) -> Result<Param<E, D>, Fault<D>> {
+        param.gradient(found)
     }
 
     /// Logits (N, V) under a head (V, D).

@@ -1,10 +1,14 @@
 //! A batch as tensors: tokens, mask, rotations, labels; made once for all layers.
 
+use std::cell::OnceCell;
+use std::sync::Arc;
+
 use dfdx::prelude::Tensor;
 
 use super::{Device, Fault, Matrix, Real, Tensor3, Vector};
+use crate::kernel::Rotations;
 
-/// What layers need of a batch.
+/// What layers need of a batch. Mask and rotations as tensors are made when first asked for: not every implementation wants them.
 #[derive(Debug, Clone)]
 pub struct Rows<E: Real, D: Device<E>> {
     /// B.
@@ -13,10 +17,25 @@ pub struct Rows<E: Real, D: Device<E>> {
     pub context: usize,
     /// (N), each below the vocabulary.
     pub tokens: Tensor<(usize,), usize, D>,
-    /// (B, T, T), added to scores: 0 where a token sees another, else a number so low that its exponential is 0.
-    pub mask: Tensor3<E, D>,
-    /// Cosines and sines (N, K) of each token's position, and the matrix (K, K) that rotates halves; `None` without RoPE.
-    pub rope: Option<Rope<E, D>>,
+    pub(super) cells: Arc<Cells>,
+    rope: Option<(f64, usize)>,
+    mask: OnceCell<Tensor3<E, D>>,
+    rotation: OnceCell<Rope<E, D>>,
+}
+
+/// A batch on the host.
+#[derive(Debug)]
+pub(super) struct Cells {
+    /// T.
+    pub context: usize,
+    /// (N).
+    pub tokens: Vec<u32>,
+    /// (N): within its row, the first token of a token's document.
+    pub starts: Vec<u32>,
+    /// (N): within the document.
+    pub positions: Vec<u32>,
+    /// For all positions that occur; `None` without RoPE.
+    pub rotations: Option<Rotations>,
 }
 
 /// Rotary embeddings (2104.09864) that rotate halves: x·cos + (x P)·sin with x P = (−x₂, x₁) for x = (x₁, x₂).
@@ -47,25 +66,53 @@ impl<E: Real, D: Device<E>> Rows<E, D> {
         position: &[u32],
         rope: Option<(f64, usize)>,
     ) -> Result<Self, Fault<D>> {
-        let (open, masked) = (E::of(0.0), E::of(Self::MASKED));
-        let mut mask = vec![masked; rows * context * context];
-        for (row, documents) in document.chunks_exact(context.max(1)).enumerate() {
-            for query in 0..context {
-                let start = (row * context + query) * context;
-                for key in 0..=query {
-                    if documents[key] == documents[query] {
-                        mask[start + key] = open;
-                    }
+        let mut starts = Vec::with_capacity(document.len());
+        for documents in document.chunks_exact(context.max(1)) {
+            let mut start = 0;
+            for at in 0..documents.len() {
+                if at > 0 && documents[at] != documents[at - 1] {
+                    start = at as u32;
                 }
+                starts.push(start);
             }
         }
+        let positions = position.iter().max().map_or(0, |last| *last as usize + 1);
+        let rotations = rope.map(|(base, width)| Rotations::new(base, width, positions));
         Ok(Self {
             rows,
             context,
             tokens: device.try_tensor_from_vec(tokens.iter().map(|token| *token as usize).collect(), (rows * context,))?,
-            mask: device.try_tensor_from_vec(mask, (rows, context, context))?,
-            rope: rope.map(|(base, width)| Rope::new(device, base, width, position)).transpose()?,
+            cells: Arc::new(Cells { context, tokens: tokens.to_vec(), starts, positions: position.to_vec(), rotations }),
+            rope,
+            mask: OnceCell::new(),
+            rotation: OnceCell::new(),
         })
+    }
+
+    /// (B, T, T), added to scores: 0 where a token sees another, else a number so low that its exponential is 0.
+    pub(super) fn mask(&self) -> Result<&Tensor3<E, D>, Fault<D>> {
+        if let Some(mask) = self.mask.get() {
+            return Ok(mask);
+        }
+        let context = self.context;
+        let mut mask = vec![E::of(Self::MASKED); self.rows * context * context];
+        for (row, starts) in mask.chunks_exact_mut((context * context).max(1)).zip(self.cells.starts.chunks_exact(context.max(1))) {
+            for (query, start) in starts.iter().enumerate() {
+                row[query * context + *start as usize..=query * context + query].fill(E::of(0.0));
+            }
+        }
+        let mask = self.tokens.device().try_tensor_from_vec(mask, (self.rows, context, context))?;
+        Ok(self.mask.get_or_init(|| mask))
+    }
+
+    /// Rotations of each token's position; `None` without RoPE.
+    pub(super) fn rope(&self) -> Result<Option<&Rope<E, D>>, Fault<D>> {
+        let Some((base, width)) = self.rope else { return Ok(None) };
+        if let Some(rotation) = self.rotation.get() {
+            return Ok(Some(rotation));
+        }
+        let rotation = Rope::new(self.tokens.device(), base, width, &self.cells.positions)?;
+        Ok(Some(self.rotation.get_or_init(|| rotation)))
     }
 }
 
@@ -115,6 +162,15 @@ impl<E: Real, D: Device<E>> Targets<E, D> {
 pub enum TeacherRows<E: Real, D: Device<E>> {
     /// All log-probabilities, (N, V).
     Full(Matrix<E, D>),
+    /// The same, not worked out yet.
+    Unspoken {
+        /// Its last stream, (N, D of the teacher).
+        x: Matrix<E, D>,
+        /// Its head, (V, D of the teacher).
+        table: Matrix<E, D>,
+        /// Softening.
+        temperature: f64,
+    },
     /// The K most likely tokens; the missing mass is one more outcome.
     Top {
         /// Their tokens, (N, K), without repetition within a row.

@@ -20,7 +20,7 @@ use crate::data::{Batch, Reader};
 use crate::plan::node::TeacherLogits;
 use crate::run::worker::{Desk, Failure, Outcome, Progress};
 use crate::study::Cache;
-use crate::tensor::{Composed, Device, Operations, Param, Real, TeacherRows};
+use crate::tensor::{Device, Home, Operations, Param, Real, TeacherRows};
 
 const HEADER: &str = "logits.json";
 const PROGRESS: &str = "progress.json";
@@ -148,7 +148,7 @@ struct Written {
 }
 
 /// Does the work of a `teacher_logits` node.
-pub(super) fn write<D: Device<f32>>(device: &D, node: &TeacherLogits, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
+pub(super) fn write<D: Home>(device: &D, node: &TeacherLogits, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
     let folder = desk.folder.to_owned();
     let reader = Reader::open(&(desk.finished)(&node.corpus), &node.data)
         .map_err(|error| Failure::Input(format!("the corpus: {error}")))?;
@@ -193,8 +193,8 @@ pub(super) fn write<D: Device<f32>>(device: &D, node: &TeacherLogits, desk: &mut
                 Part::Train => reader.train_sequences(&chunk.clone().collect::<Vec<_>>()),
                 Part::Holdout => reader.holdout(chunk.clone()),
             };
-            let logits = teacher.logits(device, &batch)?;
-            let logs = Composed.log_probabilities(&logits, node.temperature).map_err(refused)?.as_vec();
+            let logits = teacher.logits::<D::Operations>(device, &batch)?;
+            let logs = D::Operations::default().log_probabilities(&logits, node.temperature).map_err(refused)?.as_vec();
             file.write_all(&encode(&header, &batch, &logs)).map_err(context())?;
             at = chunk.end;
             let done = at + if part == Part::Holdout { header.train } else { 0 };

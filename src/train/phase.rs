@@ -24,16 +24,16 @@ use crate::plan::node::Phase;
 use crate::run::record::Real;
 use crate::run::worker::{Desk, Failure, Outcome, Progress};
 use crate::study::Metric;
-use crate::tensor::{Composed, Device};
+use crate::tensor::{Home};
 
 const PARTIAL: &str = "partial.safetensors";
 
 /// Does the work of a `phase` or `teacher` node. `folder`: that of the `.exp` file.
-pub(super) fn run<D: Device<f32>>(device: &D, phase: &Phase, folder: &Path, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
+pub(super) fn run<D: Home>(device: &D, phase: &Phase, folder: &Path, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
     Run::open(device, phase, folder, desk)?.go(desk)
 }
 
-struct Run<'a, D: Device<f32>> {
+struct Run<'a, D: Home> {
     device: &'a D,
     phase: &'a Phase,
     reader: Reader,
@@ -55,7 +55,7 @@ struct Counts {
     trained_layer_tokens: u64,
 }
 
-impl<'a, D: Device<f32>> Run<'a, D> {
+impl<'a, D: Home> Run<'a, D> {
     fn open(device: &'a D, phase: &'a Phase, folder: &Path, desk: &Desk<'_>) -> Result<Self, Failure> {
         let segment = &phase.segment;
         let specs = parameters(&phase.model, &segment.stack, &segment.block_ends);
@@ -119,7 +119,7 @@ impl<'a, D: Device<f32>> Run<'a, D> {
                 micro: phase.training.batch.micro as usize,
             };
             let teacher = self.teacher.as_ref();
-            let seen = step::<f32, D, Composed>(&setting, &mut self.state, teacher, &batch, (self.step, lr))?;
+            let seen = step::<f32, D, D::Operations>(&setting, &mut self.state, teacher, &batch, (self.step, lr))?;
             values.insert(Metric::TrainLoss.name().to_owned(), Real(seen.loss));
             values.insert(Metric::GradNorm.name().to_owned(), Real(seen.grad_norm));
             values.insert("lr".to_owned(), Real(lr));
@@ -186,7 +186,7 @@ impl<'a, D: Device<f32>> Run<'a, D> {
             return Ok(values);
         }
         let segment = &self.phase.segment;
-        let network: Network<'_, f32, D, Composed> =
+        let network: Network<'_, f32, D, D::Operations> =
             Network::new(&self.phase.model, &segment.stack, &segment.block_ends, &self.state.params, self.step);
         let (all, at_once) = (self.reader.holdout_sequences(), self.phase.training.batch.micro.max(1));
         let starts = (0..all).step_by(at_once as usize);
@@ -209,7 +209,7 @@ impl<'a, D: Device<f32>> Run<'a, D> {
     }
 }
 
-fn open_teacher<D: Device<f32>>(
+fn open_teacher<D: Home>(
     device: &D,
     phase: &Phase,
     terms: &[Term],

@@ -152,7 +152,7 @@ pub fn gradients<E: Real, D: Device<E>, O: Operations<E, D>>(
         loss += read;
         let mut found = backward(value, tape).map_err(refused)?;
         for name in setting.learning.names.iter().filter(used) {
-            let gradient = state.params.0[name].gradient(&mut found).map_err(refused)?;
+            let gradient = O::default().gradient(&state.params.0[name], &mut found).map_err(refused)?;
             let sum = match sums.swap_remove(name) {
                 Some(sum) => sum.plus(gradient).map_err(refused)?,
                 None => gradient,
@@ -188,7 +188,7 @@ fn forward<E: Real, D: Device<E>, O: Operations<E, D>, T: Tape<E, D>>(
     let mut said = Vec::new();
     if setting.terms.iter().any(|term| matches!(term, Term::Kl { .. })) {
         let missing = || Failure::Input("the loss has a KL term, but there is no teacher".to_owned());
-        let teacher = teacher.ok_or_else(missing)?.about(setting.device, part, Part::Train)?;
+        let teacher = teacher.ok_or_else(missing)?.about::<O>(setting.device, part, Part::Train)?;
         for term in setting.terms {
             if let Term::Kl { temperature, .. } = *term {
                 said.push(teacher.at::<O>(temperature).map_err(refused)?);

@@ -11,7 +11,7 @@ use crate::data::corpus::Part;
 use crate::model::{Network, Params};
 use crate::run::worker::Failure;
 use crate::study::Model;
-use crate::tensor::{Composed, Device, Fault, Matrix, Operations, Real, TeacherRows};
+use crate::tensor::{Device, Fault, Matrix, NoneTape, Operations, Real, TeacherRows};
 use crate::timeline::LayerId;
 
 /// Where a teacher's word comes from.
@@ -51,12 +51,19 @@ impl<E: Real, D: Device<E>> OnlineTeacher<E, D> {
         Ok(Self { model: model.clone(), stack, block_ends, params: State::load(device, &checkpoint)?.params, step })
     }
     /// Logits (N, V).
-    pub fn logits(&self, device: &D, batch: &Batch) -> Result<Matrix<E, D>, Failure> {
+    pub fn logits<O: Operations<E, D>>(&self, device: &D, batch: &Batch) -> Result<Matrix<E, D>, Failure> {
+        let network = self.network::<O>();
+        O::default().head(&mut NoneTape, &self.stream::<O>(device, batch)?, network.table()).map_err(refused)
+    }
+    fn network<O: Operations<E, D>>(&self) -> Network<'_, E, D, O> {
+        Network::new(&self.model, &self.stack, &self.block_ends, &self.params, self.step)
+    }
+    /// What its head reads (N, D).
+    fn stream<O: Operations<E, D>>(&self, device: &D, batch: &Batch) -> Result<Matrix<E, D>, Failure> {
         in_vocabulary(&self.model, batch)?;
-        let network: Network<'_, E, D, Composed> =
-            Network::new(&self.model, &self.stack, &self.block_ends, &self.params, self.step);
+        let network = self.network::<O>();
         let rows = network.rows(device, batch).map_err(refused)?;
-        network.logits(&rows, None, |_, _| ()).map_err(refused)
+        network.stream(&rows, None, |_, _| ()).map_err(refused)
     }
 }
 
@@ -74,9 +81,17 @@ pub(super) fn load_checkpoint(folder: &Path, whose: &str) -> Result<Checkpoint, 
 
 impl<E: Real, D: Device<E>> Teacher<E, D> {
     /// What it says about a batch.
-    pub(super) fn about(&self, device: &D, batch: &Batch, part: Part) -> Result<Said<E, D>, Failure> {
+    pub(super) fn about<O: Operations<E, D>>(
+        &self,
+        device: &D,
+        batch: &Batch,
+        part: Part,
+    ) -> Result<Said<E, D>, Failure> {
         match self {
-            Teacher::Online(teacher) => Ok(Said::Logits(teacher.logits(device, batch)?)),
+            Teacher::Online(teacher) => {
+                let table = teacher.network::<O>().table().clone();
+                Ok(Said::Stream(teacher.stream::<O>(device, batch)?, table))
+            }
             Teacher::Cached(logits) => Ok(Said::Rows(logits.rows(device, batch, part)?)),
         }
     }
@@ -84,8 +99,8 @@ impl<E: Real, D: Device<E>> Teacher<E, D> {
 
 /// What a teacher says about a batch, before a temperature is chosen.
 pub(super) enum Said<E: Real, D: Device<E>> {
-    /// Its logits (N, V).
-    Logits(Matrix<E, D>),
+    /// What its head reads (N, D), and the head (V, D).
+    Stream(Matrix<E, D>, Matrix<E, D>),
     /// Probabilities that are already softened.
     Rows(TeacherRows<E, D>),
 }
@@ -94,7 +109,7 @@ impl<E: Real, D: Device<E>> Said<E, D> {
     /// Softened.
     pub(super) fn at<O: Operations<E, D>>(&self, temperature: f64) -> Result<TeacherRows<E, D>, Fault<D>> {
         match self {
-            Said::Logits(logits) => Ok(TeacherRows::Full(O::default().log_probabilities(logits, temperature)?)),
+            Said::Stream(x, table) => O::default().speak(x, table, temperature),
             Said::Rows(rows) => Ok(rows.clone()),
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{logits, phase};
 use crate::plan::node::{Node, Work};
 use crate::run::worker::{Desk, Failure, Outcome, Worker};
-use crate::tensor::{Cpu, Device};
+use crate::tensor::{Cpu, Home};
 
 /// Where tensors live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,7 +43,7 @@ impl Worker for TrainWorker {
 }
 
 impl TrainWorker {
-    fn on<D: Device<f32>>(&self, device: &D, node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
+    fn on<D: Home>(&self, device: &D, node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
         match &node.work {
             Work::Teacher(phase) | Work::Phase(phase) => phase::run(device, phase, &self.folder, desk),
             Work::TeacherLogits(cache) => logits::write(device, cache, desk),

@@ -3,6 +3,7 @@
 
 mod batches;
 mod build;
+mod fused;
 mod gradients;
 mod growth;
 mod optimizer;

@@ -1,0 +1,196 @@
+//! Head and loss in one: logits exist for a chunk of tokens at a time, and their gradient takes their place in the forward pass.
+
+use dfdx::prelude::{Cpu, HasShape, Tape, TensorFromVec};
+
+use super::host::{values};
+use super::SHARDS;
+use crate::kernel::{self, Heard, Softening, TeacherCells, View, ViewMut, product};
+use crate::tensor::operations::Term;
+use crate::tensor::{Fault, Matrix, Scalar, Targets, TeacherRows};
+
+/// Elements of a chunk's logits: they should stay in the second-level cache. Measured at vocabularies of 512 to 16,384.
+const CHUNK: usize = 1 << 19;
+/// Tokens of a chunk: products of fewer are slow, more gain nothing.
+const CHUNK_TOKENS: std::ops::RangeInclusive<usize> = 64..=512;
+
+/// Σ over terms of factor · Σₙ weightₙ · termₙ, shape ().
+pub(super) fn loss<T: Tape<f32, Cpu>>(
+    tape: &mut T,
+    x: &Matrix<f32, Cpu>,
+    table: &Matrix<f32, Cpu>,
+    targets: &Targets<f32, Cpu>,
+    terms: &[Term<'_, f32, Cpu>],
+) -> Result<Scalar<f32, Cpu>, Fault<Cpu>> {
+    let ((tokens, width), vocabulary) = (*x.shape(), table.shape().0);
+    let teachers: Vec<Teacher> = terms.iter().map(Teacher::new).collect();
+    let head = Head {
+        x: values(x),
+        table: values(table),
+        labels: values(&targets.labels),
+        weights: values(&targets.weights),
+        groups: group(terms),
+        teachers,
+        width,
+        vocabulary,
+        learn: T::OWNS_TAPE,
+    };
+    // Any cut will do here: tokens do not see each other.
+    let first = tokens.div_ceil(SHARDS);
+    let side = if T::OWNS_TAPE { tokens * width } else { 0 };
+    let mut dx = vec![0.0; side];
+    let (dx0, dx1) = dx.split_at_mut(if T::OWNS_TAPE { first * width } else { 0 });
+    let (one, two) = rayon::join(|| head.shard(0..first, dx0), || head.shard(first..tokens, dx1));
+    let value = (one.0 + two.0) as f32;
+    let y = Cpu::default().try_tensor_from_vec(vec![value], ())?;
+    if T::OWNS_TAPE {
+        let (ghost, x, table) = (y.ghost(), x.ghost(), table.clone());
+        let dtables = [one.1, two.1];
+        tape.add_backward_op(move |map| {
+            let factor = map.get_or_alloc_mut(&ghost)?[0];
+            kernel::axpy(map.get_or_alloc_mut(&x)?, factor, &dx);
+            let sum = &mut **map.get_or_alloc_mut(&table)?;
+            let half = sum.len() / 2;
+            let (low, high) = sum.split_at_mut(half);
+            let both = |sum: &mut [f32], at: usize| {
+                dtables.iter().for_each(|dtable| kernel::axpy(sum, factor, &dtable[at..at + sum.len()]));
+            };
+            rayon::join(|| both(low, 0), || both(high, half));
+            Ok(())
+        });
+    }
+    Ok(y)
+}
+
+/// Terms that share a temperature, and the place of the teacher's word among terms.
+fn group(terms: &[Term<'_, f32, Cpu>]) -> Vec<(Softening, Option<usize>)> {
+    let mut groups: Vec<(Softening, Option<usize>)> = Vec::new();
+    for (at, term) in terms.iter().enumerate() {
+        let (temperature, ce, kl, teacher) = match *term {
+            Term::CrossEntropy { factor } => (1.0, factor as f32, 0.0, None),
+            Term::Kl { factor, temperature, .. } => (temperature as f32, 0.0, factor as f32, Some(at)),
+        };
+        let joins = |(group, other): &&mut (Softening, Option<usize>)| {
+            group.temperature == temperature && (teacher.is_none() || other.is_none())
+        };
+        match groups.iter_mut().find(joins) {
+            Some((group, own)) => {
+                group.cross_entropy += ce;
+                group.kl += kl;
+                *own = own.or(teacher);
+            }
+            None => groups.push((Softening { temperature, cross_entropy: ce, kl }, teacher)),
+        }
+    }
+    groups
+}
+
+/// A teacher's word on the host.
+enum Teacher {
+    Nothing,
+    Logs(Vec<f32>),
+    Unspoken { x: Vec<f32>, table: Vec<f32>, width: usize },
+    Top { tokens: Vec<usize>, probabilities: Vec<f32>, rest: Vec<f32>, negative_entropy: Vec<f32>, outcomes: usize },
+}
+
+impl Teacher {
+    fn new(term: &Term<'_, f32, Cpu>) -> Self {
+        match term {
+            Term::CrossEntropy { .. } => Teacher::Nothing,
+            Term::Kl { teacher, .. } => match teacher {
+                TeacherRows::Full(logs) => Teacher::Logs(values(logs)),
+                TeacherRows::Unspoken { x, table, .. } => {
+                    Teacher::Unspoken { x: values(x), table: values(table), width: x.shape().1 }
+                }
+                TeacherRows::Top { tokens, probabilities, rest, negative_entropy, .. } => Teacher::Top {
+                    tokens: values(tokens),
+                    probabilities: values(probabilities),
+                    rest: values(rest),
+                    negative_entropy: values(negative_entropy),
+                    outcomes: tokens.shape().1,
+                },
+            },
+        }
+    }
+}
+
+/// All that shards read.
+struct Head {
+    /// (N, D).
+    x: Vec<f32>,
+    /// (V, D).
+    table: Vec<f32>,
+    /// (N).
+    labels: Vec<usize>,
+    /// (N).
+    weights: Vec<f32>,
+    groups: Vec<(Softening, Option<usize>)>,
+    /// By term.
+    teachers: Vec<Teacher>,
+    width: usize,
+    vocabulary: usize,
+    /// Gradients are wanted.
+    learn: bool,
+}
+
+impl Head {
+    /// The value of some tokens, and the table's gradient (V, D); `dx` becomes theirs.
+    fn shard(&self, tokens: std::ops::Range<usize>, dx: &mut [f32]) -> (f64, Vec<f32>) {
+        let (d, v) = (self.width, self.vocabulary);
+        let most = (CHUNK / v.max(1)).clamp(*CHUNK_TOKENS.start(), *CHUNK_TOKENS.end()).min(tokens.len().max(1));
+        let mut logits = vec![0.0; most * v];
+        let mut spoken: Vec<Vec<f32>> = self.teachers.iter().map(|teacher| match teacher {
+            Teacher::Unspoken { .. } => vec![0.0; most * v],
+            _ => Vec::new(),
+        }).collect();
+        let (mut exponentials, mut gradient) = (vec![0.0; v], vec![0.0; v]);
+        let mut dtable = vec![0.0; if self.learn { v * d } else { 0 }];
+        let mut value = 0.0;
+        for start in tokens.clone().step_by(most) {
+            let chunk = start..(start + most).min(tokens.end);
+            let count = chunk.len();
+            let x = View::new(&self.x[start * d..chunk.end * d], count, d);
+            product(ViewMut::new(&mut logits[..count * v], count, v), false, x, View::new(&self.table, v, d).t());
+            for (spoken, teacher) in spoken.iter_mut().zip(&self.teachers) {
+                if let Teacher::Unspoken { x, table, width } = teacher {
+                    let x = View::new(&x[start * width..chunk.end * width], count, *width);
+                    product(ViewMut::new(&mut spoken[..count * v], count, v), false, x, View::new(table, v, *width).t());
+                }
+            }
+            for (row, token) in chunk.clone().enumerate() {
+                let (logits, weight) = (&mut logits[row * v..][..v], self.weights[token]);
+                gradient.fill(0.0);
+                if weight != 0.0 {
+                    for (terms, teacher) in &self.groups {
+                        let heard = teacher.map_or(Heard::Nothing, |term| self.heard(term, token, &spoken[term], row));
+                        let own = kernel::loss_of_row(*terms, logits, self.labels[token], heard, weight, &mut exponentials, &mut gradient);
+                        value += f64::from(weight) * own;
+                    }
+                }
+                logits.copy_from_slice(&gradient);
+            }
+            if self.learn {
+                let slopes = View::new(&logits[..count * v], count, v);
+                let dx = &mut dx[(start - tokens.start) * d..(chunk.end - tokens.start) * d];
+                product(ViewMut::new(dx, count, d), false, slopes, View::new(&self.table, v, d));
+                product(ViewMut::new(&mut dtable, v, d), start > tokens.start, slopes.t(), x);
+            }
+        }
+        (value, dtable)
+    }
+
+    /// What the teacher of a term says about a token, the `row`-th of its chunk.
+    fn heard<'a>(&'a self, term: usize, token: usize, spoken: &'a [f32], row: usize) -> Heard<'a> {
+        let v = self.vocabulary;
+        match &self.teachers[term] {
+            Teacher::Nothing => Heard::Nothing,
+            Teacher::Logs(logs) => Heard::Logs(&logs[token * v..][..v]),
+            Teacher::Unspoken { .. } => Heard::Logits(&spoken[row * v..][..v]),
+            Teacher::Top { tokens, probabilities, rest, negative_entropy, outcomes } => Heard::Top(TeacherCells {
+                tokens: &tokens[token * outcomes..][..*outcomes],
+                probabilities: &probabilities[token * outcomes..][..*outcomes],
+                rest: rest[token],
+                negative_entropy: negative_entropy[token],
+            }),
+        }
+    }
+}

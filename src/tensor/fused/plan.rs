@@ -1,0 +1,156 @@
+//! A program with its weights on the host, ready for shards: matrices that are used together lie together.
+
+use dfdx::prelude::Cpu;
+
+use super::host::append;
+use crate::kernel::{AttentionShape, HeadNorms, Norm};
+use crate::tensor::program::{Action, Program};
+use crate::tensor::{NormWeights, Param};
+
+/// A norm's weights by their places in [`Plan::weights`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PlacedNorm {
+    centered: bool,
+    eps: f32,
+    pub weight: usize,
+    pub bias: Option<usize>,
+}
+
+/// What a step does; weights by their places in [`Plan::weights`].
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Step {
+    Norm { input: usize, norm: PlacedNorm },
+    Attention { input: usize, shape: AttentionShape, qkv: usize, o: usize, norms: [Option<PlacedNorm>; 3] },
+    Ffn { input: usize, gated: bool, inward: usize, down: usize },
+    Gain { input: usize, gain: usize },
+    Learned { input: usize, factor: usize },
+    Scale { input: usize, factor: f32 },
+    Add(usize, usize),
+    Subtract(usize, usize),
+    Stop(usize),
+}
+
+impl Step {
+    /// The values that it reads.
+    pub fn inputs(&self) -> [Option<usize>; 2] {
+        match *self {
+            Step::Norm { input, .. }
+            | Step::Attention { input, .. }
+            | Step::Ffn { input, .. }
+            | Step::Gain { input, .. }
+            | Step::Learned { input, .. }
+            | Step::Scale { input, .. }
+            | Step::Stop(input) => [Some(input), None],
+            Step::Add(left, right) | Step::Subtract(left, right) => [Some(left), Some(right)],
+        }
+    }
+    /// Whether its reverse needs what it read.
+    pub fn keeps_input(&self) -> bool {
+        !matches!(self, Step::Scale { .. } | Step::Add(..) | Step::Subtract(..) | Step::Stop(_))
+    }
+}
+
+/// A program, its weights and where they came from.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub steps: Vec<Step>,
+    pub result: usize,
+    /// Buffers of weights; q|k|v and gate|up are one each, (out, in).
+    pub weights: Vec<Vec<f32>>,
+    /// The parameters that each buffer holds, in order.
+    pub origins: Vec<Vec<Param<f32, Cpu>>>,
+}
+
+impl Plan {
+    pub fn new(program: &Program<'_, f32, Cpu>) -> Self {
+        let mut plan = Self { result: program.result, ..Self::default() };
+        for instruction in &program.instructions {
+            let step = plan.step(&instruction.action);
+            plan.steps.push(step);
+        }
+        plan
+    }
+
+    fn step(&mut self, action: &Action<'_, f32, Cpu>) -> Step {
+        let matrix = |matrix: &crate::tensor::Matrix<f32, Cpu>| Param::Matrix(matrix.clone());
+        match action {
+            Action::Norm(input, weights) => Step::Norm { input: *input, norm: self.norm(weights) },
+            Action::Attention(input, weights) => {
+                let heads = weights.heads;
+                let shape = AttentionShape { queries: heads.queries, keys: heads.keys, width: heads.width };
+                let qkv = self.place(vec![matrix(weights.q), matrix(weights.k), matrix(weights.v)]);
+                let o = self.place(vec![matrix(weights.o)]);
+                let mut norm = |weights: &Option<NormWeights<'_, f32, Cpu>>| weights.as_ref().map(|weights| self.norm(weights));
+                let norms = [norm(&weights.q_norm), norm(&weights.k_norm), norm(&weights.v_norm)];
+                Step::Attention { input: *input, shape, qkv, o, norms }
+            }
+            Action::Ffn(input, weights) => {
+                let inward = weights.gate.into_iter().chain([weights.up]).map(matrix).collect();
+                let (inward, down) = (self.place(inward), self.place(vec![matrix(weights.down)]));
+                Step::Ffn { input: *input, gated: weights.gate.is_some(), inward, down }
+            }
+            Action::Gain(input, gain) => Step::Gain { input: *input, gain: self.place(vec![Param::Vector((*gain).clone())]) },
+            Action::Learned(input, factor) => {
+                Step::Learned { input: *input, factor: self.place(vec![Param::Vector((*factor).clone())]) }
+            }
+            Action::Scale(input, factor) => Step::Scale { input: *input, factor: *factor as f32 },
+            Action::Add(left, right) => Step::Add(*left, *right),
+            Action::Subtract(left, right) => Step::Subtract(*left, *right),
+            Action::Stop(input) => Step::Stop(*input),
+        }
+    }
+
+    fn norm(&mut self, weights: &NormWeights<'_, f32, Cpu>) -> PlacedNorm {
+        PlacedNorm {
+            centered: weights.centered,
+            eps: weights.eps as f32,
+            weight: self.place(vec![Param::Vector(weights.weight.clone())]),
+            bias: weights.bias.map(|bias| self.place(vec![Param::Vector(bias.clone())])),
+        }
+    }
+
+    fn place(&mut self, params: Vec<Param<f32, Cpu>>) -> usize {
+        let mut buffer = Vec::new();
+        for param in &params {
+            match param {
+                Param::Vector(vector) => append(vector, &mut buffer),
+                Param::Matrix(matrix) => append(matrix, &mut buffer),
+            }
+        }
+        self.weights.push(buffer);
+        self.origins.push(params);
+        self.weights.len() - 1
+    }
+
+    /// The kernel's view of a norm.
+    pub fn view(&self, norm: PlacedNorm) -> Norm<'_> {
+        let bias = norm.bias.map(|bias| self.weights[bias].as_slice());
+        Norm { centered: norm.centered, eps: norm.eps, weight: &self.weights[norm.weight], bias }
+    }
+    /// The kernel's view of the norms of heads.
+    pub fn views(&self, [q, k, v]: [Option<PlacedNorm>; 3]) -> HeadNorms<'_> {
+        let view = |norm: Option<PlacedNorm>| norm.map(|norm| self.view(norm));
+        HeadNorms { q: view(q), k: view(k), v: view(v) }
+    }
+    /// Whether any step reads a value.
+    pub fn reads(&self, value: usize) -> bool {
+        self.result == value || self.steps.iter().any(|step| step.inputs().contains(&Some(value)))
+    }
+    /// For each value the last step that reads it; `usize::MAX` for the result.
+    pub fn last_reads(&self) -> Vec<usize> {
+        let mut last = vec![0; self.steps.len() + 2];
+        for (at, step) in self.steps.iter().enumerate() {
+            step.inputs().into_iter().flatten().for_each(|input| last[input] = at);
+        }
+        last[self.result] = usize::MAX;
+        last
+    }
+    /// For each value whether the reverse pass needs it.
+    pub fn kept(&self) -> Vec<bool> {
+        let mut kept = vec![false; self.steps.len() + 2];
+        for step in self.steps.iter().filter(|step| step.keeps_input()) {
+            step.inputs().into_iter().flatten().for_each(|input| kept[input] = true);
+        }
+        kept
+    }
+}
