@@ -19,11 +19,8 @@ const LAYERS: usize = 9;
 
 /// Name, width, heads, key/value heads, hidden width, vocabulary, context, batch: those of the peers' benchmark.
 type Shape = (&'static str, usize, usize, usize, usize, usize, usize, usize);
-const SHAPES: [Shape; 3] = [
-    ("S", 128, 4, 2, 384, 512, 128, 16),
-    ("M", 256, 8, 4, 768, 4096, 256, 8),
-    ("L", 512, 8, 4, 1536, 16_384, 256, 4),
-];
+const SHAPES: [Shape; 3] =
+    [("S", 128, 4, 2, 384, 512, 128, 16), ("M", 256, 8, 4, 768, 4096, 256, 8), ("L", 512, 8, 4, 1536, 16_384, 256, 4)];
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -96,7 +93,8 @@ fn run<O: Operations<f32, Cpu>>(shape: Shape, post: bool, kd: bool, frozen: usiz
     let specs = parameters(&model, &segment.stack, &segment.block_ends);
     let params = |seed: u64| {
         let sources = Sources::new(None, ".".into());
-        Params::from_values(&Cpu::default(), &specs, |spec| first_values(seed, spec, false, &sources).expect("drawn")).expect("memory")
+        Params::from_values(&Cpu::default(), &specs, |spec| first_values(seed, spec, false, &sources).expect("drawn"))
+            .expect("memory")
     };
     let teacher = kd.then(|| Teacher::Online(Box::new(OnlineTeacher::new(model.clone(), params(1)))));
     let mut state = State { params: params(0), moments: IndexMap::new() };

@@ -1,6 +1,6 @@
 //! What stands between the products of a feed-forward network: SwiGLU (2002.05202), GELU by its tanh approximation (1606.08415).
 
-use super::simd::{exp, fma, multiversion};
+use super::simd::{LANES, exp, fma, multiversion};
 
 /// √(2/π), of the tanh approximation.
 const ROOT: f32 = 0.797_884_6;
@@ -11,6 +11,14 @@ const CUBIC: f32 = 0.044_715;
 #[inline(always)]
 fn tanh<const FMA: bool>(u: f32) -> f32 {
     1.0 - 2.0 / (exp::<FMA>(2.0 * u) + 1.0)
+}
+
+/// dg, du and the output of silu(g) u, from g, u and d of the output.
+#[inline(always)]
+fn swiglu_slopes<const FMA: bool>(g: f32, u: f32, d: f32) -> [f32; 3] {
+    let sigmoid = 1.0 / (1.0 + exp::<FMA>(-g));
+    let silu = g * sigmoid;
+    [d * u * fma::<FMA>(silu, 1.0 - sigmoid, sigmoid), d * silu, silu * u]
 }
 
 multiversion! {
@@ -28,13 +36,22 @@ multiversion! {
     pub fn swiglu_backward(gate_up: &mut [f32], out: &mut [f32], hidden: usize) {
         for (row, out) in gate_up.chunks_exact_mut(2 * hidden).zip(out.chunks_exact_mut(hidden)) {
             let (gate, up) = row.split_at_mut(hidden);
-            for ((out, g), u) in out.iter_mut().zip(gate).zip(up) {
-                let sigmoid = 1.0 / (1.0 + exp::<FMA>(-*g));
-                let silu = *g * sigmoid;
-                let (d, value) = (*out, silu * *u);
-                *g = d * *u * fma::<FMA>(silu, 1.0 - sigmoid, sigmoid);
-                *u = d * silu;
-                *out = value;
+            let (mut gate, mut up, mut out) =
+                (gate.chunks_exact_mut(LANES), up.chunks_exact_mut(LANES), out.chunks_exact_mut(LANES));
+            // Lanes are copied out and back: written where they lie, three slices that change are not made vectors of.
+            for ((gate, up), out) in (&mut gate).zip(&mut up).zip(&mut out) {
+                let mut lanes = [[0.0; LANES]; 3];
+                for lane in 0..LANES {
+                    let [g, u, o] = swiglu_slopes::<FMA>(gate[lane], up[lane], out[lane]);
+                    (lanes[0][lane], lanes[1][lane], lanes[2][lane]) = (g, u, o);
+                }
+                gate.copy_from_slice(&lanes[0]);
+                up.copy_from_slice(&lanes[1]);
+                out.copy_from_slice(&lanes[2]);
+            }
+            let rest = gate.into_remainder().iter_mut().zip(up.into_remainder()).zip(out.into_remainder());
+            for ((g, u), o) in rest {
+                [*g, *u, *o] = swiglu_slopes::<FMA>(*g, *u, *o);
             }
         }
     }

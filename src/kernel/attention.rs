@@ -202,7 +202,8 @@ pub fn attention_backward(
                     block.scores(sides, &work.d_out, &work.vt, ds);
                     let mut along = [0.0; ROWS];
                     for (row, along) in along.iter_mut().enumerate().take(t - first) {
-                        let cell = (first + row) * merged + query * shape.width..(first + row) * merged + (query + 1) * shape.width;
+                        let cell =
+                            (first + row) * merged + query * shape.width..(first + row) * merged + (query + 1) * shape.width;
                         *along = dot_all(&d_out[cell.clone()], &out[cell]);
                     }
                     slopes(p, ds, tp, block, sequence.starts, lse, &along);
@@ -231,16 +232,16 @@ pub fn attention_backward(
             let scale = 1.0 / (shape.width as f32).sqrt();
             unrotate(&work.dq, sides, sequence, scale, &mut work.normed);
             gather(qkv, shape.packed(), query * shape.width, sides, &mut work.raw);
-            finish(norms.q, sides, &work.raw, &mut work.normed, &work.stats, dq_norm, dqkv, (shape.packed(), query * shape.width));
+            finish(norms.q, sides, &work.raw, &work.normed, &work.stats, dq_norm, dqkv, (shape.packed(), query * shape.width));
         }
         let at = (shape.queries + key) * shape.width;
         unrotate(&work.dk, sides, sequence, 1.0, &mut work.normed);
         gather(qkv, shape.packed(), at, sides, &mut work.raw);
-        finish(norms.k, sides, &work.raw, &mut work.normed, &work.key_stats, dk_norm, dqkv, (shape.packed(), at));
+        finish(norms.k, sides, &work.raw, &work.normed, &work.key_stats, dk_norm, dqkv, (shape.packed(), at));
         let at = (shape.queries + shape.keys + key) * shape.width;
         unpad(&work.dv, sides, &mut work.normed);
         gather(qkv, shape.packed(), at, sides, &mut work.raw);
-        finish(norms.v, sides, &work.raw, &mut work.normed, &work.value_stats, dv_norm, dqkv, (shape.packed(), at));
+        finish(norms.v, sides, &work.raw, &work.normed, &work.value_stats, dv_norm, dqkv, (shape.packed(), at));
     }
 }
 
@@ -459,7 +460,7 @@ fn finish(
     weights: Option<Norm<'_>>,
     sides: Padded,
     raw: &[f32],
-    d: &mut Vec<f32>,
+    d: &[f32],
     stats: &[[f32; 2]],
     dweight: &mut [f32],
     dqkv: &mut [f32],

@@ -67,7 +67,8 @@ pub fn loss_of_row(
     match teacher {
         Heard::Nothing => spread(exponentials, (ce + kl) / total, gradient),
         Heard::Logs(logs) => {
-            let apart = against(exponentials, [(ce + kl) / total, kl], (logits, inverse_temperature, lse), (logs, 1.0, 0.0), gradient);
+            let apart =
+                against(exponentials, [(ce + kl) / total, kl], (logits, inverse_temperature, lse), (logs, 1.0, 0.0), gradient);
             value += f64::from(terms.kl) * f64::from(apart);
         }
         Heard::Logits(other) => {
@@ -84,7 +85,8 @@ pub fn loss_of_row(
             }
             // The rest's log-sum-exp is summed over the rest alone: a difference of two sums would lose it.
             let kept: Vec<f32> = tokens.iter().map(|token| std::mem::replace(&mut exponentials[*token], 0.0)).collect();
-            let (rest_most, rest_total) = if rest > 0.0 { rest_sum(logits, inverse_temperature, exponentials, tokens) } else { (most, 1.0) };
+            let (rest_most, rest_total) =
+                if rest > 0.0 { rest_sum(logits, inverse_temperature, exponentials, tokens) } else { (most, 1.0) };
             spread(exponentials, (ce + kl) / total, gradient);
             if rest > 0.0 {
                 spread_shifted(logits, inverse_temperature, rest_most, -kl * rest / rest_total, tokens, gradient, exponentials);

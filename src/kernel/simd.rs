@@ -100,10 +100,10 @@ pub(super) fn exp<const FMA: bool>(x: f32) -> f32 {
     let shifted = fma::<FMA>(x, std::f32::consts::LOG2_E, SHIFT);
     let whole = shifted - SHIFT;
     // ln 2 in two parts, the first exact in few bits.
-    let rest = fma::<FMA>(whole, -0.693_359_375, x);
+    let rest = fma::<FMA>(whole, -0.693_359_4, x);
     let rest = fma::<FMA>(whole, 2.121_944_4e-4, rest);
     let mut sum = 1.987_569_1e-4;
-    for coefficient in [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 5.000_000_1e-1] {
+    for coefficient in [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
         sum = fma::<FMA>(sum, rest, coefficient);
     }
     let fraction = fma::<FMA>(sum, rest * rest, rest + 1.0);
@@ -147,5 +147,12 @@ pub(super) fn largest(row: &[f32]) -> f32 {
             *lane = if *value > *lane { *value } else { *lane };
         }
     }
-    lanes.iter().chain(chunks.remainder()).fold(f32::NEG_INFINITY, |most, value| most.max(*value))
+    let mut most = f32::NEG_INFINITY;
+    for value in lanes {
+        most = most.max(value);
+    }
+    for value in chunks.remainder() {
+        most = most.max(*value);
+    }
+    most
 }

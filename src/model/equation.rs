@@ -4,9 +4,7 @@ use super::network::Network;
 use crate::budget::params::slot_name;
 use crate::study::equation::{Equation, Moment, Stream, Sublayer};
 use crate::study::{Ffn, NormKind, Positions};
-use crate::tensor::{
-    Action, AttentionWeights, Device, FfnWeights, Heads, Instruction, NormWeights, Operations, Program, Real,
-};
+use crate::tensor::{Action, AttentionWeights, Device, FfnWeights, Heads, Instruction, NormWeights, Operations, Program, Real};
 
 /// Where an equation stands.
 #[derive(Clone, Copy)]
@@ -70,9 +68,7 @@ impl<'n, 'a, E: Real, D: Device<E>, O: Operations<E, D>> Compiler<'n, 'a, E, D, 
                 let factor = network.params.expect_vector(&slot_name(place.own, "learned", *slot));
                 Action::Learned(self.stream(input, place, bound, stopped), factor)
             }
-            Stream::Scale { factor, input } => {
-                Action::Scale(self.stream(input, place, bound, stopped), factor.at(&place.moment))
-            }
+            Stream::Scale { factor, input } => Action::Scale(self.stream(input, place, bound, stopped), factor.at(&place.moment)),
             Stream::Add(left, right) => {
                 let left = self.stream(left, place, bound, stopped);
                 Action::Add(left, self.stream(right, place, bound, stopped))

@@ -92,9 +92,9 @@ impl<'a, E: Real, D: Device<E>, O: Operations<E, D>> Network<'a, E, D, O> {
             (Body::Layer(branches), _) | (Body::Sublayers { .. }, Body::Layer(branches)) => {
                 compiler.equation(branches.at(&moment), at(&layer))
             }
-            (Body::Sublayers { attention, .. }, Body::Sublayers { ffn, .. }) => compiler
-                .equation(attention.at(&moment), at(&own_attention))
-                .equation(ffn.at(&moment), at(&own_ffn)),
+            (Body::Sublayers { attention, .. }, Body::Sublayers { ffn, .. }) => {
+                compiler.equation(attention.at(&moment), at(&own_attention)).equation(ffn.at(&moment), at(&own_ffn))
+            }
         };
         match boundary(self.model, place).filter(|_| self.block_ends.contains(&(place + 1))) {
             Some(equation) => compiler.equation(equation, at(&own_boundary)).finish(),

@@ -4,7 +4,7 @@ use crate::data::Batch;
 use crate::model::Network;
 use crate::run::record::{BoundaryRms, Moments, ProbeRecord, Real};
 use crate::run::worker::Failure;
-use crate::tensor::{Home};
+use crate::tensor::Home;
 use crate::train::refused;
 
 /// One row for each block from the bottom.

@@ -14,7 +14,7 @@ use crate::plan::node::Probe;
 use crate::run::record::ProbeRecord;
 use crate::run::worker::{Desk, Failure, Outcome};
 use crate::study::ProbeKind;
-use crate::tensor::{Home};
+use crate::tensor::Home;
 use crate::train::{CHECKPOINT, Checkpoint, State};
 
 /// Does the work of a `probe` node.

@@ -96,7 +96,8 @@ impl<E: Real, D: Device<E>> Rows<E, D> {
         }
         let context = self.context;
         let mut mask = vec![E::of(Self::MASKED); self.rows * context * context];
-        for (row, starts) in mask.chunks_exact_mut((context * context).max(1)).zip(self.cells.starts.chunks_exact(context.max(1))) {
+        for (row, starts) in mask.chunks_exact_mut((context * context).max(1)).zip(self.cells.starts.chunks_exact(context.max(1)))
+        {
             for (query, start) in starts.iter().enumerate() {
                 row[query * context + *start as usize..=query * context + query].fill(E::of(0.0));
             }

@@ -24,7 +24,7 @@ use crate::plan::node::Phase;
 use crate::run::record::Real;
 use crate::run::worker::{Desk, Failure, Outcome, Progress};
 use crate::study::Metric;
-use crate::tensor::{Home};
+use crate::tensor::Home;
 
 const PARTIAL: &str = "partial.safetensors";
 
@@ -209,12 +209,7 @@ impl<'a, D: Home> Run<'a, D> {
     }
 }
 
-fn open_teacher<D: Home>(
-    device: &D,
-    phase: &Phase,
-    terms: &[Term],
-    desk: &Desk<'_>,
-) -> Result<Option<Teacher<f32, D>>, Failure> {
+fn open_teacher<D: Home>(device: &D, phase: &Phase, terms: &[Term], desk: &Desk<'_>) -> Result<Option<Teacher<f32, D>>, Failure> {
     let spoken = terms.iter().any(|term| matches!(term, Term::Kl { .. }))
         || phase.measures.iter().any(|(metric, _)| *metric == Metric::Kl);
     if !spoken {

@@ -81,12 +81,7 @@ pub(super) fn load_checkpoint(folder: &Path, whose: &str) -> Result<Checkpoint, 
 
 impl<E: Real, D: Device<E>> Teacher<E, D> {
     /// What it says about a batch.
-    pub(super) fn about<O: Operations<E, D>>(
-        &self,
-        device: &D,
-        batch: &Batch,
-        part: Part,
-    ) -> Result<Said<E, D>, Failure> {
+    pub(super) fn about<O: Operations<E, D>>(&self, device: &D, batch: &Batch, part: Part) -> Result<Said<E, D>, Failure> {
         match self {
             Teacher::Online(teacher) => {
                 let table = teacher.network::<O>().table().clone();

@@ -11,7 +11,12 @@ use xrun::train::{Teacher, Term, gradients};
 
 use crate::build::*;
 
-fn fused(bench: &Bench<f32, Cpu>, teacher: Option<&Teacher<f32, Cpu>>, batch: &Batch, at: u64) -> (f64, IndexMap<String, Vec<f32>>) {
+fn fused(
+    bench: &Bench<f32, Cpu>,
+    teacher: Option<&Teacher<f32, Cpu>>,
+    batch: &Batch,
+    at: u64,
+) -> (f64, IndexMap<String, Vec<f32>>) {
     let (loss, found) = gradients::<f32, Cpu, Fused>(&bench.setting(), &bench.state, teacher, batch, at).expect("finite");
     (loss, found.into_iter().map(|(name, gradient)| (name, gradient.values())).collect())
 }

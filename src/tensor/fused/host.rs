@@ -37,11 +37,7 @@ pub(super) fn take_gradient(param: &Param<f32, Cpu>, map: &mut Gradients<f32, Cp
 }
 
 /// Puts it back.
-pub(super) fn put_gradient(
-    param: &Param<f32, Cpu>,
-    map: &mut Gradients<f32, Cpu>,
-    gradient: Vec<f32>,
-) -> Result<(), Fault<Cpu>> {
+pub(super) fn put_gradient(param: &Param<f32, Cpu>, map: &mut Gradients<f32, Cpu>, gradient: Vec<f32>) -> Result<(), Fault<Cpu>> {
     match param {
         Param::Vector(vector) => **map.get_or_alloc_mut(vector)? = gradient,
         Param::Matrix(matrix) => **map.get_or_alloc_mut(matrix)? = gradient,

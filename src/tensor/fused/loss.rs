@@ -2,8 +2,8 @@
 
 use dfdx::prelude::{Cpu, HasShape, Tape, TensorFromVec};
 
-use super::host::{values};
 use super::SHARDS;
+use super::host::values;
 use crate::kernel::{self, Heard, Softening, TeacherCells, View, ViewMut, product};
 use crate::tensor::operations::Term;
 use crate::tensor::{Fault, Matrix, Scalar, Targets, TeacherRows};
@@ -138,10 +138,14 @@ impl Head {
         let (d, v) = (self.width, self.vocabulary);
         let most = (CHUNK / v.max(1)).clamp(*CHUNK_TOKENS.start(), *CHUNK_TOKENS.end()).min(tokens.len().max(1));
         let mut logits = vec![0.0; most * v];
-        let mut spoken: Vec<Vec<f32>> = self.teachers.iter().map(|teacher| match teacher {
-            Teacher::Unspoken { .. } => vec![0.0; most * v],
-            _ => Vec::new(),
-        }).collect();
+        let mut spoken: Vec<Vec<f32>> = self
+            .teachers
+            .iter()
+            .map(|teacher| match teacher {
+                Teacher::Unspoken { .. } => vec![0.0; most * v],
+                _ => Vec::new(),
+            })
+            .collect();
         let (mut exponentials, mut gradient) = (vec![0.0; v], vec![0.0; v]);
         let mut dtable = vec![0.0; if self.learn { v * d } else { 0 }];
         let mut value = 0.0;
@@ -162,7 +166,15 @@ impl Head {
                 if weight != 0.0 {
                     for (terms, teacher) in &self.groups {
                         let heard = teacher.map_or(Heard::Nothing, |term| self.heard(term, token, &spoken[term], row));
-                        let own = kernel::loss_of_row(*terms, logits, self.labels[token], heard, weight, &mut exponentials, &mut gradient);
+                        let own = kernel::loss_of_row(
+                            *terms,
+                            logits,
+                            self.labels[token],
+                            heard,
+                            weight,
+                            &mut exponentials,
+                            &mut gradient,
+                        );
                         value += f64::from(weight) * own;
                     }
                 }

@@ -80,7 +80,10 @@ impl Operations<f32, Cpu> for Fused {
     }
 
     fn sum_of_squares(&self, gradient: &Param<f32, Cpu>) -> f64 {
-        kernel::sum_of_squares(&read(gradient))
+        let values = read(gradient);
+        let (low, high) = values.split_at(values.len() / 2);
+        let (low, high) = rayon::join(|| kernel::sum_of_squares(low), || kernel::sum_of_squares(high));
+        low + high
     }
 
     fn adamw(
@@ -100,8 +103,13 @@ impl Operations<f32, Cpu> for Fused {
             eps: eps as f32,
             keep: (1.0 - lr * decay) as f32,
         };
-        let [mut w, mut m, mut v] = [weight, m, v].map(read);
-        kernel::adamw(&mut w, &mut m, &mut v, &read(gradient), rule);
+        let ((mut w, mut m), (mut v, gradient)) = rayon::join(|| (read(weight), read(m)), || (read(v), read(gradient)));
+        let half = w.len() / 2;
+        let (w0, w1) = w.split_at_mut(half);
+        let (m0, m1) = m.split_at_mut(half);
+        let (v0, v1) = v.split_at_mut(half);
+        let (g0, g1) = gradient.split_at(half);
+        rayon::join(|| kernel::adamw(w0, m0, v0, g0, rule), || kernel::adamw(w1, m1, v1, g1, rule));
         let (device, shape) = (Cpu::default(), weight.shape());
         Ok([Param::new(&device, w, &shape)?, Param::new(&device, m, &shape)?, Param::new(&device, v, &shape)?])
     }
@@ -147,12 +155,7 @@ impl Operations<f32, Cpu> for Fused {
     ) -> Result<Matrix<f32, Cpu>, Fault<Cpu>> {
         Composed.learned(tape, x, factor)
     }
-    fn scale<T: Tape<f32, Cpu>>(
-        &self,
-        tape: &mut T,
-        x: &Matrix<f32, Cpu>,
-        factor: f64,
-    ) -> Result<Matrix<f32, Cpu>, Fault<Cpu>> {
+    fn scale<T: Tape<f32, Cpu>>(&self, tape: &mut T, x: &Matrix<f32, Cpu>, factor: f64) -> Result<Matrix<f32, Cpu>, Fault<Cpu>> {
         Composed.scale(tape, x, factor)
     }
     fn add<T: Tape<f32, Cpu>>(

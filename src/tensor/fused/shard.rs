@@ -106,7 +106,11 @@ enum Kept {
     /// Statistics (N).
     Norm(Vec<[f32; 2]>),
     /// q|k|v (N, (H+2G)·K), output (N, H·K), log-sum-exp (B, H, T).
-    Attention { qkv: Vec<f32>, out: Vec<f32>, lse: Vec<f32> },
+    Attention {
+        qkv: Vec<f32>,
+        out: Vec<f32>,
+        lse: Vec<f32>,
+    },
     /// Gate and up (N, 2F), or up (N, F).
     Ffn(Vec<f32>),
 }
@@ -248,21 +252,16 @@ impl Shard<'_> {
     /// out (N, o) [+]= x (N, i) · Wᵀ, W (o, i) by its place.
     fn product_t(&self, out: &mut [f32], accumulate: bool, x: &[f32], weight: usize) {
         let (n, weight) = (self.count(), &self.plan.weights[weight]);
-        if n > 0 {
-            let (inward, outward) = (x.len() / n, out.len() / n);
-            let weight = View::new(weight, outward, inward).t();
-            product(ViewMut::new(out, n, outward), accumulate, View::new(x, n, inward), weight);
+        if n == 0 {
+            return;
         }
+        let (inward, outward) = (x.len() / n, out.len() / n);
+        let weight = View::new(weight, outward, inward).t();
+        product(ViewMut::new(out, n, outward), accumulate, View::new(x, n, inward), weight);
     }
 
     /// Of y = x Wᵀ: dW += dyᵀ x; dx [+]= dy W.
-    fn product_back(
-        &self,
-        (dy, x): (&[f32], &[f32]),
-        weight: usize,
-        dweight: &mut [f32],
-        dx: Option<(&mut [f32], bool)>,
-    ) {
+    fn product_back(&self, (dy, x): (&[f32], &[f32]), weight: usize, dweight: &mut [f32], dx: Option<(&mut [f32], bool)>) {
         let (n, weight) = (self.count(), &self.plan.weights[weight]);
         if n == 0 {
             return;
@@ -345,7 +344,8 @@ impl Shard<'_> {
                 }
                 (Step::Learned { input, factor }, _) => {
                     let x = self.value(&made, input);
-                    let along: f64 = slope.chunks(width).zip(x.chunks(width)).map(|(a, b)| f64::from(kernel::dot_all(a, b))).sum();
+                    let along: f64 =
+                        slope.chunks(width).zip(x.chunks(width)).map(|(a, b)| f64::from(kernel::dot_all(a, b))).sum();
                     weights[factor][0] += along as f32;
                     give(&mut slopes, input, slope, plan.weights[factor][0]);
                 }
