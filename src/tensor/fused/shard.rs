@@ -180,7 +180,7 @@ impl Shard<'_> {
                 Step::Attention { input, shape, qkv: inward, o, norms } => {
                     let input = self.value(&made, input);
                     let mut qkv = vec![0.0; n * shape.packed()];
-                    self.product_t(&mut qkv, false, input, inward);
+                    self.product_t(&mut qkv, input, inward);
                     let (mut merged, mut lse) = (vec![0.0; n * shape.merged()], vec![0.0; n * shape.queries]);
                     let norms = plan.views(norms);
                     WORKSPACE.with_borrow_mut(|work| {
@@ -192,20 +192,20 @@ impl Shard<'_> {
                         }
                     });
                     let mut out = vec![0.0; n * self.width()];
-                    self.product_t(&mut out, false, &merged, o);
+                    self.product_t(&mut out, &merged, o);
                     (out, Kept::Attention { qkv, out: merged, lse })
                 }
                 Step::Ffn { input, gated, inward, down } => {
                     let hidden = plan.weights[down].len() / self.width();
                     let mut wide = vec![0.0; n * plan.weights[inward].len() / self.width()];
-                    self.product_t(&mut wide, false, self.value(&made, input), inward);
+                    self.product_t(&mut wide, self.value(&made, input), inward);
                     let mut bent = vec![0.0; n * hidden];
                     match gated {
                         true => kernel::swiglu(&wide, &mut bent, hidden),
                         false => kernel::gelu(&wide, &mut bent),
                     }
                     let mut out = vec![0.0; n * self.width()];
-                    self.product_t(&mut out, false, &bent, down);
+                    self.product_t(&mut out, &bent, down);
                     (out, Kept::Ffn(wide))
                 }
                 Step::Gain { input, gain } => {
@@ -249,15 +249,15 @@ impl Shard<'_> {
         Saved { values: if keep { made } else { Vec::new() }, steps }
     }
 
-    /// out (N, o) [+]= x (N, i) · Wᵀ, W (o, i) by its place.
-    fn product_t(&self, out: &mut [f32], accumulate: bool, x: &[f32], weight: usize) {
+    /// out (N, o) = x (N, i) · Wᵀ, W (o, i) by its place.
+    fn product_t(&self, out: &mut [f32], x: &[f32], weight: usize) {
         let (n, weight) = (self.count(), &self.plan.weights[weight]);
         if n == 0 {
             return;
         }
         let (inward, outward) = (x.len() / n, out.len() / n);
         let weight = View::new(weight, outward, inward).t();
-        product(ViewMut::new(out, n, outward), accumulate, View::new(x, n, inward), weight);
+        product(ViewMut::new(out, n, outward), false, View::new(x, n, inward), weight);
     }
 
     /// Of y = x Wᵀ: dW += dyᵀ x; dx [+]= dy W.
