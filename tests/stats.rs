@@ -149,8 +149,9 @@ fn crossings() {
 
 #[test]
 fn windows_scale_with_the_phase() {
-    assert_eq!(Windows::of_phase(50_000), Windows { smooth: 200, short: 1_000, long: 5_000 });
-    assert_eq!(Windows::of_phase(1_000), Windows { smooth: 10, short: 20, long: 100 });
+    assert_eq!(Windows::of_phase(50_000, 1), Windows { smooth: 200, short: 1_000, long: 5_000 });
+    assert_eq!(Windows::of_phase(1_000, 1), Windows { smooth: 10, short: 20, long: 100 });
+    assert_eq!(Windows::of_phase(1_000, 20), Windows { smooth: 60, short: 60, long: 100 });
 }
 
 /// Baseline 2, a jump of 1 that falls by 0.1 a step: back at the baseline after 10 steps, below it from the 11th.

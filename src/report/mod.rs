@@ -8,6 +8,22 @@
 //! plan and no tensor: whoever gathers a [`Story`] does. Invariant: a report is a pure function of its story, and every number in
 //! it that is an aggregate says how many runs it rests on and why others are left out.
 
+mod claims;
+mod curves;
+mod escape;
+mod figure;
+mod findings;
+mod layout;
+mod methods;
+pub mod model;
+pub mod number;
+mod reading;
+pub mod render;
 pub mod story;
+mod strict;
+mod tables;
 
+pub use findings::findings;
+pub use model::Findings;
+pub use render::{Form, RenderError, render, render_with};
 pub use story::{Planned, ProbeStory, RunState, RunStory, Story, TeacherStory};

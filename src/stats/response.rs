@@ -15,9 +15,10 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// 0.4 %, 2 % and 10 % of a phase (200, 1,000, 5,000 of 50,000); at least 10 steps are averaged, as one batch says little.
-    pub fn of_phase(steps: u64) -> Self {
-        let smooth = (steps / 250).clamp(10, 200);
+    /// 0.4 %, 2 % and 10 % of a phase (200, 1,000, 5,000 of 50,000). At least 10 steps, and 3 of the losses that are logged `every` so
+    /// many steps, are averaged, as one batch says little.
+    pub fn of_phase(steps: u64, every: u64) -> Self {
+        let smooth = (steps / 250).clamp(10, 200).max(every.saturating_mul(3));
         Self { smooth, short: (steps / 50).max(smooth), long: (steps / 10).max(smooth) }
     }
 }

@@ -1,0 +1,150 @@
+//! The frame of a panel: title, axes, grid, phase boundaries, labels beside the ends of lines.
+
+use super::WIDTH;
+use super::scale::Scale;
+use super::svg::{Anchor, Svg};
+
+/// What runs along the bottom.
+pub enum Bottom {
+    /// Numbers.
+    Numbers(Scale),
+    /// Names, each with a place of its own.
+    Names(Vec<String>),
+}
+
+/// A panel with its axes.
+pub struct Frame {
+    /// What is drawn so far.
+    pub svg: Svg,
+    bottom: Bottom,
+    y: Scale,
+    left: f64,
+    right: f64,
+    top: f64,
+    base: f64,
+}
+
+/// About the width of a text of the panel's size.
+pub fn width_of(text: &str) -> f64 {
+    text.chars().count() as f64 * 6.1
+}
+
+impl Frame {
+    /// Draws title, grid and axes. `labels` will stand beside the right edge, and get the room that they need.
+    pub fn new(title: &str, y_title: &str, x_title: &str, y: Scale, bottom: Bottom, labels: &[String]) -> Self {
+        const HEIGHT: f64 = 270.0;
+        let ticks = y.ticks(5);
+        let widest = ticks.iter().map(|(_, text)| width_of(text)).fold(18.0, f64::max);
+        let room = labels.iter().map(|label| width_of(label)).fold(0.0, f64::max).min(150.0);
+        let (left, right) = (widest + 12.0, WIDTH - if room > 0.0 { room + 12.0 } else { 10.0 });
+        let mut frame = Self { svg: Svg::new(WIDTH, HEIGHT), bottom, y, left, right, top: 46.0, base: HEIGHT - 38.0 };
+        frame.svg.text("title", (0.0, 14.0), Anchor::Start, title);
+        frame.svg.text("label", (0.0, 31.0), Anchor::Start, y_title);
+        for (value, text) in ticks {
+            let at = frame.y(value);
+            frame.svg.line("grid", (frame.left, at), (frame.right, at));
+            frame.svg.text("tick", (frame.left - 6.0, at + 3.8), Anchor::End, &text);
+        }
+        frame.svg.line("axis", (frame.left, frame.base), (frame.right, frame.base));
+        frame.draw_bottom();
+        frame.svg.text("label", (frame.right, HEIGHT - 4.0), Anchor::End, x_title);
+        frame
+    }
+
+    fn draw_bottom(&mut self) {
+        let marks: Vec<(f64, String)> = match &self.bottom {
+            Bottom::Numbers(scale) => {
+                let mut marks: Vec<(f64, String)> = Vec::new();
+                for (value, text) in scale.ticks(5) {
+                    let x = self.left + scale.place(value) * (self.right - self.left);
+                    let free =
+                        marks.last().is_none_or(|(before, label)| x - before > (width_of(label) + width_of(&text)) / 2.0 + 8.0);
+                    if free {
+                        marks.push((x, text));
+                    }
+                }
+                marks
+            }
+            Bottom::Names(names) => names.iter().enumerate().map(|(place, name)| (self.name_at(place), name.clone())).collect(),
+        };
+        let numbers = matches!(self.bottom, Bottom::Numbers(_));
+        for (x, text) in marks {
+            if numbers {
+                self.svg.line("axis", (x, self.base), (x, self.base + 4.0));
+            }
+            self.svg.text("tick", (x, self.base + 17.0), Anchor::Middle, &text);
+        }
+    }
+
+    /// The place of a number along the bottom.
+    pub fn x(&self, value: f64) -> f64 {
+        match &self.bottom {
+            Bottom::Numbers(scale) => self.left + scale.place(value) * (self.right - self.left),
+            Bottom::Names(_) => self.name_at(value.max(0.0) as usize),
+        }
+    }
+
+    /// The middle of a name's place along the bottom.
+    pub fn name_at(&self, place: usize) -> f64 {
+        self.left + (place as f64 + 0.5) * self.slot()
+    }
+
+    /// The room of one name.
+    pub fn slot(&self) -> f64 {
+        let count = match &self.bottom {
+            Bottom::Names(names) => names.len().max(1),
+            Bottom::Numbers(_) => 1,
+        };
+        (self.right - self.left) / count as f64
+    }
+
+    /// The place of a value.
+    pub fn y(&self, value: f64) -> f64 {
+        self.base - self.y.place(value) * (self.base - self.top)
+    }
+
+    /// The bottom edge.
+    pub fn base(&self) -> f64 {
+        self.base
+    }
+
+    /// A horizontal line through a value, where it is in range.
+    pub fn level(&mut self, class: &str, value: f64) {
+        let at = self.y(value);
+        if (self.top..=self.base).contains(&at) {
+            self.svg.line(class, (self.left, at), (self.right, at));
+        }
+    }
+
+    /// A vertical line at a step.
+    pub fn boundary(&mut self, step: u64) {
+        let at = self.x(step as f64);
+        self.svg.line("boundary", (at, self.top), (at, self.base));
+    }
+
+    /// Draws inside the axes only.
+    pub fn clipped(&mut self, draw: impl FnOnce(&mut Svg)) {
+        let (corner, size) = ((self.left, self.top - 2.0), (self.right - self.left + 3.0, self.base - self.top + 3.0));
+        self.svg.clipped(corner, size, draw);
+    }
+
+    /// Labels beside the right edge at the heights of their lines, moved apart where they would touch.
+    pub fn labels(&mut self, labels: &[(f64, String, usize)]) {
+        const LINE: f64 = 14.0;
+        let mut placed: Vec<(f64, &str, usize)> =
+            labels.iter().map(|(at, text, colour)| (at.clamp(self.top, self.base), text.as_str(), *colour)).collect();
+        placed.sort_by(|a, b| a.0.total_cmp(&b.0));
+        // Downwards, then back up from the base.
+        for next in 1..placed.len() {
+            placed[next].0 = placed[next].0.max(placed[next - 1].0 + LINE);
+        }
+        let mut floor = self.base + 2.0;
+        for label in placed.iter_mut().rev() {
+            label.0 = label.0.min(floor);
+            floor = label.0 - LINE;
+        }
+        for (at, text, colour) in placed {
+            self.svg.text(&format!("name c{colour}"), (self.right + 7.0, at + 4.0), Anchor::Start, text);
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Drawings: small SVG panels that take their colours and fonts from the page.
+//!
+//! Owns what is drawn and where. Drawn by hand and not by a plotting library, because a panel has to follow the page into dark mode, to
+//! stay readable at the width of a telephone, and to carry its labels beside its lines. Deliberately knows no page: classes are the only
+//! link to the style sheet. Invariant: every text in a panel is escaped, and a panel refers to nothing outside itself.
+
+mod cast;
+mod delta;
+mod frame;
+mod interaction;
+mod loss;
+mod removal;
+mod rms;
+mod scale;
+pub mod strip;
+mod svg;
+
+use super::model::Figure;
+use super::reading::Reading;
+
+/// All figures that the story has data for.
+pub fn all(reading: &Reading<'_>) -> Vec<Figure> {
+    let drawn =
+        [interaction::draw(reading), loss::draw(reading), delta::draw(reading), removal::draw(reading), rms::draw(reading)];
+    drawn.into_iter().flatten().filter(|figure| !figure.panels.is_empty()).collect()
+}
+
+/// The width of a panel in its own units: at this width or more its text is as large as the page's small text.
+const WIDTH: f64 = 440.0;

@@ -1,0 +1,219 @@
+//! What was done, in prose: the paragraph that a paper's methods section would have.
+//!
+//! Owns words only: every number is the study's. Where arms differ in what an axis varies, the first arm speaks for the rest.
+
+use std::collections::BTreeSet;
+
+use crate::study::training::Shape;
+use crate::study::{
+    Cache, Ffn, Floor, Init, Layout, Loss, LossTerm, NormKind, Optimizer, Positions, Recipe, Shard, TeacherSource, Training,
+    Warmup,
+};
+
+use super::number::{self, listed, plural};
+use super::reading::{Reading, events};
+
+/// Design, model, data and training, schedules, statistics.
+pub fn paragraphs(reading: &Reading<'_>) -> Vec<String> {
+    let mut paragraphs = vec![design(reading)];
+    if let Some(arm) = reading.study().arms.first() {
+        let varied: Vec<String> = reading.study().axes.iter().map(|axis| axis.name.clone()).collect();
+        let note = if varied.is_empty() { String::new() } else { format!(" Arms differ from this in {} only.", listed(&varied)) };
+        paragraphs.push(format!("{} {}{note}", model(&arm.recipe), training(&arm.recipe)));
+    }
+    paragraphs.push(schedules(reading));
+    paragraphs.push(statistics(reading));
+    paragraphs.retain(|paragraph| !paragraph.is_empty());
+    paragraphs
+}
+
+fn design(reading: &Reading<'_>) -> String {
+    let study = reading.study();
+    let controls = study.arms.iter().filter(|arm| arm.control.is_some()).count();
+    let cells = study.arms.len() - controls;
+    let axes: Vec<String> = study
+        .axes
+        .iter()
+        .map(|axis| {
+            format!("{} ({})", axis.name, axis.values.iter().map(|value| value.label.as_str()).collect::<Vec<_>>().join(", "))
+        })
+        .collect();
+    let by = if axes.is_empty() { String::new() } else { format!(" by {}", axes.join(" × ")) };
+    let extra = if controls == 0 { String::new() } else { format!(" and {}", plural(controls as u64, "control")) };
+    let seeds: Vec<String> = study.seeds.iter().map(u64::to_string).collect();
+    let runs = study.arms.len() * study.seeds.len();
+    let word = if seeds.len() == 1 { "seed" } else { "seeds" };
+    format!(
+        "The study {} compares {}{by}{extra}, each under {word} {}: {}. Under one seed, a parameter of the same name starts with the same \
+         values in every arm, and all arms read the same sequences in the same order, so that differences are paired by seed.",
+        study.name,
+        plural(cells as u64, "arm"),
+        listed(&seeds),
+        plural(runs as u64, "run")
+    )
+}
+
+fn model(recipe: &Recipe) -> String {
+    let model = &recipe.model;
+    let ffn = match model.ffn {
+        Ffn::SwiGlu { width } => format!("SwiGLU {width}"),
+        Ffn::Gelu { width } => format!("GELU {width}"),
+    };
+    let norm = match model.norm.kind {
+        NormKind::Rms => "RMSNorm",
+        NormKind::Layer { .. } => "LayerNorm",
+    };
+    let positions = match model.positions {
+        Positions::Rope { base } => format!("rotary positions of base {base}"),
+        Positions::None => "no positions".to_owned(),
+    };
+    let init = match &model.init {
+        Init::Normal { std } => format!("matrices start normal with standard deviation {}", significant(*std)),
+        Init::From(path) => format!("parameters start from {path}"),
+    };
+    format!(
+        "The model {} has {} in blocks of {}, width {}, {} of {} ({} for keys and values), {ffn}, {norm} (eps {:e}) and {positions}; {init}.",
+        model.name,
+        plural(model.layers as u64, "layer"),
+        model.block,
+        model.width,
+        plural(model.heads as u64, "head"),
+        model.head_dim,
+        model.kv_heads,
+        model.norm.eps
+    )
+}
+
+/// To four significant digits.
+fn significant(value: f64) -> String {
+    let rounded: f64 = format!("{value:.3e}").parse().unwrap_or(value);
+    rounded.to_string()
+}
+
+fn training(recipe: &Recipe) -> String {
+    let (data, training) = (&recipe.data, &recipe.training);
+    let layout = match data.layout {
+        Layout::Packed => "packed, documents not seeing each other",
+        Layout::Padded => "one document each, padding not counted",
+    };
+    let shard = match data.shard {
+        Shard::Whole => String::new(),
+        Shard::Tokens(tokens) => format!(", cycling a shard of {} tokens", number::short(tokens)),
+    };
+    let Optimizer::AdamW { lr, betas, eps, decay, .. } = training.optimizer;
+    let clip = training
+        .clip
+        .map_or_else(|| "without clipping".to_owned(), |clip| format!("gradients clipped to a global norm of {clip}"));
+    let teacher = recipe.teacher.as_ref().map_or_else(String::new, |teacher| {
+        let cache = match teacher.cache {
+            Cache::None => "run online",
+            Cache::All => "all log-probabilities cached",
+            Cache::Top(k) => {
+                return format!(
+                    " The teacher {} is {}; its top {k} log-probabilities are cached.",
+                    teacher.name,
+                    source(&teacher.source)
+                );
+            }
+        };
+        format!(" The teacher {} is {}, {cache}.", teacher.name, source(&teacher.source))
+    });
+    format!(
+        "It reads {} in sequences of {} tokens ({layout}{shard}), {} a step, and minimises {} by AdamW (learning rate {lr:e}, betas {} and \
+         {}, eps {eps:e}, decay {decay}; {}), {clip}.{teacher}",
+        data.name,
+        number::exact(data.context as u64),
+        plural(training.batch.sequences, "sequence"),
+        loss(&training.loss),
+        betas.0,
+        betas.1,
+        rate(training)
+    )
+}
+
+fn source(source: &TeacherSource) -> String {
+    match source {
+        TeacherSource::Trained { model, steps, .. } => {
+            format!(
+                "a model of {} and width {} trained for {}",
+                plural(model.layers as u64, "layer"),
+                model.width,
+                plural(*steps, "step")
+            )
+        }
+        TeacherSource::Checkpoint(path) => format!("the checkpoint {path}"),
+    }
+}
+
+fn loss(loss: &Loss) -> String {
+    let alone = loss.terms.len() == 1;
+    let terms = loss.terms.iter().map(|(factor, term)| {
+        let name = match term {
+            LossTerm::CrossEntropy => "cross entropy".to_owned(),
+            LossTerm::Kl { teacher, temperature } => format!("KL({teacher} ‖ student) at temperature {temperature}"),
+        };
+        if alone && *factor == 1.0 { name } else { format!("{factor} · {name}") }
+    });
+    terms.collect::<Vec<_>>().join(" + ")
+}
+
+fn rate(training: &Training) -> String {
+    let warmup = match training.rate.warmup {
+        Warmup::Steps(0) => String::new(),
+        Warmup::Steps(steps) => format!("warm-up of {}, then ", plural(steps, "step")),
+        Warmup::Fraction(fraction) => format!("warm-up of {} %, then ", significant(fraction * 100.0)),
+    };
+    let floor = |floor: Floor| match floor {
+        Floor::OfPeak(fraction) => format!("{} % of the peak", significant(fraction * 100.0)),
+        Floor::Rate(rate) => format!("{rate:e}"),
+    };
+    let shape = match training.rate.shape {
+        Shape::Constant => "constant".to_owned(),
+        Shape::Linear { to } => format!("a line to {}", floor(to)),
+        Shape::Cosine { to } => format!("a cosine to {}", floor(to)),
+        Shape::Wsd { decay } => format!("constant with a decay over the last {} %", significant(decay * 100.0)),
+    };
+    format!("{warmup}{shape}")
+}
+
+/// Depth over steps of each different course of training.
+fn schedules(reading: &Reading<'_>) -> String {
+    let mut seen = BTreeSet::new();
+    let mut texts = Vec::new();
+    for (index, arm) in reading.study().arms.iter().enumerate() {
+        let Some(run) = reading.runs_of(index).next() else { continue };
+        let name = if arm.control.is_some() { arm.name.clone() } else { arm.recipe.schedule.name.clone() };
+        let mut course: Vec<String> = Vec::new();
+        let mut last = None;
+        for segment in run.segments.iter().rev() {
+            if last.replace(segment.depth()) != Some(segment.depth()) {
+                course.push(format!(
+                    "{} until step {}",
+                    plural(segment.depth() as u64, "layer"),
+                    number::exact(segment.steps.end)
+                ));
+            }
+        }
+        course.reverse();
+        let count = events(run).len() as u64;
+        let events = if count == 0 { String::new() } else { format!(" ({})", plural(count, "event")) };
+        let text = format!("{name}: {}{events}", course.join(", "));
+        if seen.insert(text.clone()) {
+            texts.push(text);
+        }
+    }
+    if texts.is_empty() { String::new() } else { format!("Courses of training: {}.", texts.join("; ")) }
+}
+
+fn statistics(reading: &Reading<'_>) -> String {
+    let evaluated = reading.metrics().first().and_then(|metric| Some((metric.name(), reading.every(*metric)?)));
+    let evaluated = evaluated.map_or_else(String::new, |(name, every)| {
+        format!("{name} is measured every {}, around every event and at the scheduled end; the end is what is compared, never the best checkpoint. ", plural(every, "step"))
+    });
+    format!(
+        "{evaluated}Intervals are two-sided 95 % Student intervals over seeds. A claim with < or > is decided where the interval of its paired \
+         difference excludes 0; a claim with ~ is supported where the 90 % interval lies within its margin (two one-sided tests at 5 %) and \
+         refuted where the 95 % interval lies outside it. The first claim that compares differences is the primary one; the others are \
+         corrected by Holm's method. Runs that diverged or are missing are counted and never averaged in."
+    )
+}

@@ -1,0 +1,290 @@
+//! Questions to a story: what is the value of a metric of an arm under a seed, and if there is none, why not.
+//!
+//! Owns pairing: a linear combination of terms is worked out seed by seed and exists only for seeds that have every part of it.
+//! Deliberately knows no table and no text. Invariant: what is left out of an average is counted, as diverged or as missing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::run::record::MetricLine;
+use crate::stats::{self, Estimate};
+use crate::study::{ArmSet, Linear, Measure, Metric, ProbeKind, Study, Term};
+
+use super::model::Count;
+use super::story::{ProbeStory, RunState, RunStory, Story};
+
+/// Why there is no value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Absent {
+    /// It has not run, not that far, or is not measured.
+    Missing,
+    /// The run's loss stopped being finite.
+    Diverged,
+}
+
+/// When a metric is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum At {
+    /// After the last step of the run.
+    End,
+    /// After so many steps; at an event's step, the model before it.
+    Step(u64),
+    /// Just after the event at this step.
+    After(u64),
+    /// Just before grow event K, from 1.
+    BeforeGrow(u32),
+    /// Just after grow event K, from 1.
+    AfterGrow(u32),
+    /// Just before the first event.
+    FirstPhase,
+}
+
+/// One value for each seed that has it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Paired {
+    /// Seed and value, seeds in the order of the study.
+    pub values: Vec<(u64, f64)>,
+    /// How many, of how many, and why not all.
+    pub count: Count,
+}
+
+impl Paired {
+    /// Gathers what each seed has.
+    pub fn gather(seeds: &[u64], mut of: impl FnMut(u64) -> Result<f64, Absent>) -> Self {
+        let mut paired = Self { values: Vec::new(), count: Count { planned: seeds.len(), ..Count::default() } };
+        for seed in seeds {
+            match of(*seed) {
+                Ok(value) => paired.values.push((*seed, value)),
+                Err(Absent::Diverged) => paired.count.diverged += 1,
+                Err(Absent::Missing) => paired.count.missing += 1,
+            }
+        }
+        paired.count.used = paired.values.len();
+        paired
+    }
+
+    /// The values alone.
+    pub fn numbers(&self) -> Vec<f64> {
+        self.values.iter().map(|(_, value)| *value).collect()
+    }
+
+    /// Their mean and spread.
+    pub fn estimate(&self) -> Option<Estimate> {
+        Estimate::of(&self.numbers())
+    }
+}
+
+/// A story that can be asked.
+pub struct Reading<'a> {
+    /// The story.
+    pub story: &'a Story,
+    runs: BTreeMap<(usize, u64), &'a RunStory>,
+}
+
+impl<'a> Reading<'a> {
+    /// Of a story.
+    pub fn new(story: &'a Story) -> Self {
+        Self { story, runs: story.runs.iter().map(|run| ((run.arm, run.seed), run)).collect() }
+    }
+
+    /// The study.
+    pub fn study(&self) -> &'a Study {
+        &self.story.study
+    }
+
+    /// The run of an arm under a seed.
+    pub fn run(&self, arm: usize, seed: u64) -> Option<&'a RunStory> {
+        self.runs.get(&(arm, seed)).copied()
+    }
+
+    /// The runs of an arm, seeds in the order of the study.
+    pub fn runs_of(&self, arm: usize) -> impl Iterator<Item = &'a RunStory> + '_ {
+        self.study().seeds.iter().filter_map(move |seed| self.run(arm, *seed))
+    }
+
+    /// The measures that compare models, the first being the one that tables are made of.
+    pub fn metrics(&self) -> Vec<Metric> {
+        let mut metrics: Vec<Metric> = Vec::new();
+        for Measure { metric, .. } in &self.study().measures {
+            if !metrics.contains(metric) {
+                metrics.push(*metric);
+            }
+        }
+        metrics.sort_by_key(|metric| *metric != Metric::ValidationCe);
+        metrics
+    }
+
+    /// How often a metric is measured.
+    pub fn every(&self, metric: Metric) -> Option<u64> {
+        self.study().measures.iter().filter(|measure| measure.metric == metric).map(|measure| measure.every).min()
+    }
+
+    /// A metric of one run.
+    pub fn value(&self, arm: usize, seed: u64, metric: Metric, at: At) -> Result<f64, Absent> {
+        let run = self.run(arm, seed).ok_or(Absent::Missing)?;
+        let step = step_of(run, at).ok_or(Absent::Missing)?;
+        let lines = lines_at(run, step).iter().filter_map(|line| read(line, metric));
+        let value = match at {
+            At::End | At::After(_) | At::AfterGrow(_) => lines.last(),
+            At::Step(_) | At::BeforeGrow(_) | At::FirstPhase => lines.take(1).last(),
+        };
+        match value {
+            Some(value) if value.is_finite() => Ok(value),
+            Some(_) => Err(Absent::Diverged),
+            None if matches!(run.state, RunState::Diverged { .. }) => Err(Absent::Diverged),
+            None => Err(Absent::Missing),
+        }
+    }
+
+    /// The mean of a metric over arms under one seed. One arm without a value leaves the seed without one.
+    pub fn mean(&self, arms: &[usize], seed: u64, metric: Metric, at: At) -> Result<f64, Absent> {
+        let values: Vec<_> = arms.iter().map(|arm| self.value(*arm, seed, metric, at)).collect();
+        if let Some(worst) = values.iter().filter_map(|value| value.err()).max() {
+            return Err(worst);
+        }
+        if values.is_empty() {
+            return Err(Absent::Missing);
+        }
+        Ok(stats::sum(values.iter().filter_map(|value| value.ok())) / arms.len() as f64)
+    }
+
+    /// The mean of a metric over arms, seed by seed.
+    pub fn over_seeds(&self, arms: &[usize], metric: Metric, at: At) -> Paired {
+        Paired::gather(&self.study().seeds, |seed| self.mean(arms, seed, metric, at))
+    }
+
+    /// Σ factor × (mean over the term's arms) + constant, seed by seed.
+    pub fn combination(&self, sum: &Linear, at: At) -> Paired {
+        Paired::gather(&self.study().seeds, |seed| {
+            let mut parts = vec![sum.constant];
+            let mut worst = None;
+            for (factor, Term { metric, arms }) in &sum.terms {
+                match self.mean(&arms.arms, seed, *metric, at) {
+                    Ok(value) => parts.push(factor * value),
+                    Err(absent) => worst = worst.max(Some(absent)),
+                }
+            }
+            worst.map_or_else(|| Ok(stats::sum(parts)), Err)
+        })
+    }
+
+    /// A metric of a run over its steps, finite values only; at an event's step, before and after.
+    pub fn series(&self, arm: usize, seed: u64, metric: Metric) -> Vec<(u64, f64)> {
+        let Some(run) = self.run(arm, seed) else { return Vec::new() };
+        let values = run.metrics.iter().filter_map(|line| Some((line.step, read(line, metric)?)));
+        values.filter(|(_, value)| value.is_finite()).collect()
+    }
+
+    /// Steps at which a metric exists for every one of these arms under some seed, ascending.
+    pub fn common_steps(&self, arms: &[usize], metric: Metric) -> Vec<u64> {
+        let steps = |arm: usize| -> BTreeSet<u64> {
+            self.study().seeds.iter().flat_map(|seed| self.series(arm, *seed, metric)).map(|(step, _)| step).collect()
+        };
+        let mut sets = arms.iter().map(|arm| steps(*arm));
+        let first = sets.next().unwrap_or_default();
+        sets.fold(first, |common, next| common.intersection(&next).copied().collect()).into_iter().collect()
+    }
+
+    /// A probe of a run; the last one taken where no step is asked for.
+    pub fn probe(&self, arm: usize, seed: u64, kind: ProbeKind, step: Option<u64>) -> Option<&'a ProbeStory> {
+        let probes = self.run(arm, seed)?.probes.iter().filter(|probe| probe.kind == kind);
+        probes.filter(|probe| step.is_none_or(|step| probe.step == step)).max_by_key(|probe| probe.step)
+    }
+
+    /// A number out of a probe, seed by seed.
+    pub fn probed(&self, arm: usize, kind: ProbeKind, step: u64, number: impl Fn(&ProbeStory) -> Option<f64>) -> Paired {
+        Paired::gather(&self.study().seeds, |seed| match self.probe(arm, seed, kind, Some(step)).and_then(&number) {
+            Some(value) if value.is_finite() => Ok(value),
+            Some(_) => Err(Absent::Diverged),
+            None => Err(self.why_absent(arm, seed)),
+        })
+    }
+
+    /// Why a run lacks something that is not a metric.
+    pub fn why_absent(&self, arm: usize, seed: u64) -> Absent {
+        match self.run(arm, seed).map(|run| run.state) {
+            Some(RunState::Diverged { .. }) => Absent::Diverged,
+            _ => Absent::Missing,
+        }
+    }
+
+    /// Arms that are cells of the axes and have these values, in the order of the study.
+    pub fn cells(&self, values: &[(&str, &str)]) -> Vec<usize> {
+        let fits = |arm: usize| {
+            let arm = &self.study().arms[arm];
+            arm.control.is_none() && values.iter().all(|(axis, value)| arm.values.get(*axis).is_some_and(|own| own == value))
+        };
+        (0..self.study().arms.len()).filter(|arm| fits(*arm)).collect()
+    }
+
+    /// Where a value comes from: the node of each seed's phase that ends at or spans the moment.
+    pub fn provenance(&self, arms: &[usize], at: At) -> Option<String> {
+        let [arm] = arms else { return None };
+        let mut steps = BTreeSet::new();
+        let mut keys = Vec::new();
+        for run in self.runs_of(*arm) {
+            let Some(step) = step_of(run, at) else { continue };
+            let phase = run.segments.iter().position(|segment| match at {
+                At::After(_) | At::AfterGrow(_) => segment.steps.start == step,
+                _ => segment.steps.start < step && step <= segment.steps.end,
+            });
+            let Some(key) = phase.and_then(|phase| run.phase_keys.get(phase)) else { continue };
+            steps.insert(step);
+            keys.push(format!("seed {}: node {}", run.seed, key.get(..12).unwrap_or(key)));
+        }
+        let steps: Vec<String> = steps.into_iter().map(super::number::exact).collect();
+        (!keys.is_empty()).then(|| format!("after step {}; {}", super::number::listed(&steps), keys.join(", ")))
+    }
+}
+
+/// The step of a run that a moment means.
+pub fn step_of(run: &RunStory, at: At) -> Option<u64> {
+    match at {
+        At::End => Some(run.planned.steps),
+        At::Step(step) | At::After(step) => Some(step),
+        At::BeforeGrow(number) | At::AfterGrow(number) => grows(run).get((number as usize).checked_sub(1)?).copied(),
+        At::FirstPhase => events(run).first().copied(),
+    }
+}
+
+/// The lines after so many steps: one, or at an event's step two.
+fn lines_at(run: &RunStory, step: u64) -> &[MetricLine] {
+    let from = run.metrics.partition_point(|line| line.step < step);
+    let to = run.metrics.partition_point(|line| line.step <= step);
+    &run.metrics[from..to]
+}
+
+/// Steps of the events of a run; a stretch that begins without an action is no event.
+pub fn events(run: &RunStory) -> Vec<u64> {
+    run.segments.iter().skip(1).filter(|segment| !segment.actions.is_empty()).map(|segment| segment.steps.start).collect()
+}
+
+/// Steps of the events of a run that grow its stack.
+pub fn grows(run: &RunStory) -> Vec<u64> {
+    run.segments.iter().filter(|segment| segment.grows()).map(|segment| segment.steps.start).collect()
+}
+
+/// A metric of a line. Perplexity is worked out where it is not kept.
+fn read(line: &MetricLine, metric: Metric) -> Option<f64> {
+    let kept = line.values.get(metric.name()).map(|real| real.0);
+    match metric {
+        Metric::Perplexity => kept.or_else(|| read(line, Metric::ValidationCe).map(f64::exp)),
+        _ => kept,
+    }
+}
+
+/// A term for the given arms.
+pub fn term(metric: Metric, arms: Vec<usize>) -> Term {
+    Term { metric, arms: ArmSet { text: String::new(), arms } }
+}
+
+/// left − right.
+pub fn difference(left: &Linear, right: &Linear) -> Linear {
+    let mut terms = left.terms.clone();
+    terms.extend(right.terms.iter().map(|(factor, term)| (-factor, term.clone())));
+    Linear { terms, constant: left.constant - right.constant }
+}
+
+/// Mean of some arms minus mean of others.
+pub fn contrast(metric: Metric, of: &[usize], minus: &[usize]) -> Linear {
+    Linear { terms: vec![(1.0, term(metric, of.to_vec())), (-1.0, term(metric, minus.to_vec()))], constant: 0.0 }
+}

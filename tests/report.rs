@@ -1,0 +1,415 @@
+//! From a story to text: the paper's table digit for digit, honest counts, verdicts with reasons, safe output.
+
+#[path = "report/fixture.rs"]
+mod fixture;
+
+use fixture::{claim, line, paper, rich};
+use xrun::report::{Form, RunState, findings, number, render, render_with};
+use xrun::run::record::Real;
+use xrun::study::{Ablation, Metric, Relation};
+
+fn markdown(story: &xrun::report::Story) -> String {
+    render(&findings(story), Form::Markdown).expect("renders")
+}
+
+fn row<'a>(text: &'a str, table: &str, head: &str) -> &'a str {
+    let at = text.find(&format!("## {table}")).unwrap_or_else(|| panic!("no table {table} in\n{text}"));
+    text[at..]
+        .lines()
+        .find(|line| line.starts_with(&format!("| {head} |")))
+        .unwrap_or_else(|| panic!("no row {head} in {}", &text[at..]))
+}
+
+#[test]
+fn the_papers_first_table_digit_for_digit() {
+    let text = markdown(&paper());
+    let table = "Interaction of placement and schedule";
+    assert_eq!(row(&text, table, "pre"), "| pre | 2.7603 (n = 1) | 2.7658 (n = 1) |   |");
+    assert_eq!(row(&text, table, "post"), "| post | 2.7607 (n = 1) | 2.7330 (n = 1) |   |");
+    assert_eq!(row(&text, table, "Δ = post − pre"), "| Δ = post − pre | +0.0004 (n = 1) | -0.0328 (n = 1) | -0.0332 (n = 1) |");
+    assert_eq!(row(&text, "validation_ce by placement and schedule", "post"), "| post | 2.7607 (n = 1) | 2.7330 (n = 1) |");
+}
+
+#[test]
+fn the_papers_budgets() {
+    let text = markdown(&paper());
+    assert_eq!(row(&text, "Budgets", "[pre, joint]"), "| [pre, joint] | 9 | 2.98B | 50,000 | 3.11B | 3.11B | 27.99B | 27.99B |");
+    assert_eq!(
+        row(&text, "Budgets", "[post, grow]"),
+        "| [post, grow] | 3→6→9 | 2.98B | 150,000 | 9.33B | 3.11B | 55.98B | 55.98B |"
+    );
+}
+
+#[test]
+fn one_seed_decides_nothing() {
+    let found = findings(&paper());
+    assert!(found.claims.iter().all(|claim| claim.verdict == "undecided" && claim.interval.is_none() && claim.n == 1));
+    assert_eq!(found.claims[0].estimate_text, "-0.0332");
+    assert_eq!(found.claims[0].reason, "One seed gives no interval: the claim needs at least two.");
+    assert!(!found.all_supported());
+}
+
+/// Arms pre and post under one schedule each; Δ of −0.02, −0.03, −0.04 over three seeds.
+fn three_seeds() -> xrun::report::Story {
+    let mut study = fixture::study(&["pre", "post"], &["joint"], &[0, 1, 2]);
+    study.claims = vec![claim("post_wins", Relation::Less, &[(1.0, 1)], &[(1.0, 0)])];
+    let values = [[2.80, 2.70, 2.90], [2.78, 2.67, 2.86]];
+    let runs = values
+        .iter()
+        .enumerate()
+        .flat_map(|(arm, row)| row.iter().enumerate().map(move |(seed, ce)| fixture::run(arm, seed as u64, "joint", 1_000, *ce)));
+    xrun::report::Story { runs: runs.collect(), study, teachers: Vec::new() }
+}
+
+#[test]
+fn differences_are_paired_by_seed() {
+    let found = findings(&three_seeds());
+    let claim = &found.claims[0];
+    assert_eq!((claim.verdict, claim.n, claim.level), ("supported", 3, 0.95));
+    assert_eq!(claim.estimate_text, "-0.030 ± 0.025");
+    assert_eq!(claim.interval_text, "[-0.055, -0.005]");
+    let [lo, hi] = claim.interval.expect("an interval");
+    assert!((lo.0 + 0.054_841).abs() < 1e-6 && (hi.0 + 0.005_159).abs() < 1e-6);
+    assert!((claim.p.expect("p").0 - 0.035_099).abs() < 1e-6);
+    // The cells' own intervals (sd 0.1 over seeds) would have hidden it.
+    assert_eq!(found.tables["ablation"].rows[0].cells[0].text, "2.80 ± 0.25");
+}
+
+#[test]
+fn verdicts_of_every_relation() {
+    let verdict = |relation, left: usize, right: usize| {
+        let mut story = three_seeds();
+        story.study.claims = vec![claim("c", relation, &[(1.0, left)], &[(1.0, right)])];
+        let found = findings(&story).claims.remove(0);
+        (found.verdict, found.reason)
+    };
+    assert_eq!(verdict(Relation::Less, 0, 1).0, "refuted");
+    assert_eq!(verdict(Relation::Greater, 0, 1).0, "supported");
+    assert_eq!(verdict(Relation::Greater, 1, 0).0, "refuted");
+    let (word, reason) = verdict(Relation::Equivalent { within: 0.05 }, 0, 1);
+    assert_eq!(
+        (word, reason.as_str()),
+        ("supported", "The 90 % interval [+0.013, +0.047] lies within ±0.05 (two one-sided tests).")
+    );
+    assert_eq!(verdict(Relation::Equivalent { within: 0.04 }, 0, 1).0, "undecided");
+    assert_eq!(verdict(Relation::Equivalent { within: 0.005 }, 0, 1).0, "refuted");
+    assert_eq!(verdict(Relation::Less, 0, 0).0, "undecided");
+}
+
+#[test]
+fn the_interaction_is_primary_and_the_rest_shares_an_error_rate() {
+    let found = findings(&rich());
+    let primary: Vec<&str> = found.claims.iter().filter(|claim| claim.primary).map(|claim| claim.name.as_str()).collect();
+    assert_eq!(primary, ["they_interact"]);
+    assert_eq!(found.claims[0].p, found.claims[0].p_adjusted);
+    let others: Vec<(f64, f64)> =
+        found.claims[1..].iter().map(|claim| (claim.p.expect("p").0, claim.p_adjusted.expect("p").0)).collect();
+    let smallest = others.iter().copied().min_by(|a, b| a.0.total_cmp(&b.0)).expect("claims");
+    assert!((smallest.1 / smallest.0 - 5.0).abs() < 1e-9, "five claims share: {others:?}");
+    // Two claims at p = 0.0351 each: decided alone, not together.
+    let mut story = three_seeds();
+    story.study.claims.push(claim("again", Relation::Greater, &[(1.0, 0)], &[(1.0, 1)]));
+    let found = findings(&story);
+    assert_eq!(found.claims[0].verdict, "undecided");
+    assert_eq!(
+        found.claims[0].reason,
+        "The 95 % interval of the difference lies below 0, but not after Holm's correction over 2 claims (p = 0.070)."
+    );
+}
+
+#[test]
+fn overtaking_is_followed_to_the_end() {
+    let found = findings(&rich());
+    let claim = found.claims.last().expect("claims");
+    assert_eq!(claim.verdict, "supported", "{}", claim.reason);
+    assert!(claim.reason.contains("It overtakes in 5 of 5 seeds, for good from step 2,200 (median)"), "{}", claim.reason);
+    let mut story = rich();
+    story.study.claims = vec![fixture::claim("never", Relation::Overtakes { after_grow: 1 }, &[(1.0, 1)], &[(1.0, 4)])];
+    assert_eq!(findings(&story).claims[0].verdict, "refuted");
+    story.study.claims = vec![fixture::claim("no_such_event", Relation::Overtakes { after_grow: 9 }, &[(1.0, 1)], &[(1.0, 4)])];
+    assert_eq!(findings(&story).claims[0].verdict, "undecided");
+}
+
+#[test]
+fn what_is_left_out_is_counted() {
+    let mut story = three_seeds();
+    story.runs[4].state = RunState::Diverged { step: 700 };
+    story.runs[4].metrics = vec![line(700, &[("validation_ce", f64::NAN)])];
+    story.runs.remove(2);
+    let found = findings(&story);
+    let cell = &found.tables["ablation"].rows[1].cells[0];
+    assert_eq!(cell.n_text, "n = 2 of 3, 1 diverged");
+    assert!(cell.text.starts_with("2.8") && !cell.text.contains("NaN"), "{}", cell.text);
+    let claim = &found.claims[0];
+    assert_eq!((claim.n, claim.n_text.as_str()), (1, "n = 1 of 3, 1 diverged, 1 missing"));
+    assert_eq!(
+        claim.reason,
+        "Only 1 of 3 seeds has all the values that the claim compares: an interval needs at least two. Left out: 1 seed diverged and 1 seed \
+         without a value."
+    );
+    assert_eq!((found.progress.finished, found.progress.diverged, found.progress.missing), (4, 1, 1));
+    assert_eq!(found.missing.iter().map(|run| run.reason.as_str()).collect::<Vec<_>>(), ["has not run", "diverged at step 700"]);
+}
+
+#[test]
+fn an_arm_that_only_diverged_says_so() {
+    let mut story = three_seeds();
+    for run in story.runs.iter_mut().filter(|run| run.arm == 1) {
+        run.state = RunState::Diverged { step: 10 };
+        run.metrics.clear();
+    }
+    let text = markdown(&story);
+    assert_eq!(row(&text, "validation_ce by placement and schedule", "post"), "| post | diverged (n = 0 of 3, 3 diverged) |");
+}
+
+#[test]
+fn a_final_value_that_is_not_finite_is_a_divergence() {
+    let mut story = three_seeds();
+    story.runs[0].metrics = vec![line(1_000, &[("validation_ce", f64::INFINITY)])];
+    assert_eq!(findings(&story).tables["ablation"].rows[0].cells[0].n_text, "n = 2 of 3, 1 diverged");
+}
+
+#[test]
+fn a_report_of_nothing() {
+    let mut story = rich();
+    story.runs.clear();
+    let found = findings(&story);
+    assert!(found.tables.is_empty() && found.figures.is_empty() && found.curves.is_empty());
+    assert!(found.claims.iter().all(|claim| claim.verdict == "undecided"));
+    assert_eq!(found.missing.len(), 35);
+    for form in [Form::Markdown, Form::Html, Form::Csv, Form::Json] {
+        render(&found, form).expect("renders");
+    }
+}
+
+#[test]
+fn every_table_of_the_study() {
+    let found = findings(&rich());
+    let names: Vec<&str> = found.tables.keys().map(String::as_str).collect();
+    let wanted = [
+        "ablation",
+        "interaction",
+        "crossover",
+        "controls",
+        "freeze",
+        "first_phase",
+        "transition",
+        "block_removal",
+        "boundary_rms",
+        "arms",
+        "budgets",
+    ];
+    assert_eq!(names, wanted);
+    for (name, table) in &found.tables {
+        assert!(
+            table.rows.iter().all(|row| row.cells.len() == table.columns.len() && row.head.len() == table.stub.len()),
+            "{name}"
+        );
+        assert!(table.rows.iter().flat_map(|row| &row.cells).all(|cell| !cell.text.is_empty()), "{name}");
+    }
+    // Arms that share phase 0 share a row.
+    let first: Vec<&str> = found.tables["first_phase"].rows.iter().map(|row| row.head[0].as_str()).collect();
+    assert_eq!(first, ["[pre, grow], [pre, grow_frozen]", "[post, grow], [post, grow_frozen]"]);
+    assert!(found.tables["first_phase"].title.starts_with("A single block"));
+    // The control stands below the arm that it is matched to and the arm that it is made from.
+    let controls: Vec<&str> = found.tables["controls"].rows.iter().map(|row| row.head[0].as_str()).collect();
+    assert_eq!(controls, ["[post, grow]", "[post, joint]", "joint_long"]);
+    assert_eq!(found.tables["freeze"].columns[2].label, "grow_frozen − grow");
+    let figures: Vec<&str> = found.figures.iter().map(|figure| figure.name.as_str()).collect();
+    assert_eq!(figures, ["interaction", "loss", "delta", "block_removal", "boundary_rms"]);
+}
+
+/// One step of growth: 2.0 before, 2.5 after, on the same model's two lines.
+#[test]
+fn a_jump_is_after_minus_before() {
+    let mut story = rich();
+    for run in &mut story.runs {
+        run.metrics = vec![
+            line(1_000, &[("validation_ce", 2.0)]),
+            line(1_000, &[("validation_ce", 2.5)]),
+            line(2_000, &[("validation_ce", 2.25)]),
+        ];
+    }
+    let found = findings(&story);
+    let jump = &found.tables["transition"].rows[0].cells[0];
+    assert_eq!((jump.text.as_str(), jump.n_text.as_str()), ("+0.5000 ± 0.0000", "n = 5"));
+}
+
+#[test]
+fn an_average_over_an_axis_is_balanced() {
+    let mut story = three_seeds();
+    story.study.reports = vec![Ablation { rows: vec!["schedule".to_owned()], columns: Vec::new() }];
+    let found = findings(&story);
+    let cell = &found.tables["ablation"].rows[0].cells[0];
+    assert!(cell.per_seed.iter().zip([2.79, 2.685, 2.88]).all(|((_, value), mean)| (value.0 - mean).abs() < 1e-12));
+    // A seed that one of the arms lacks has no average.
+    story.runs.pop();
+    assert_eq!(findings(&story).tables["ablation"].rows[0].cells[0].n_text, "n = 2 of 3, 1 missing");
+}
+
+#[test]
+fn json_has_the_documented_shape() {
+    let mut story = rich();
+    story.runs[0].metrics[20].values.insert("validation_ce".to_owned(), Real(f64::NAN));
+    story.runs[0].metrics[40].values.insert("validation_ce".to_owned(), Real(f64::NEG_INFINITY));
+    let text = render(&findings(&story), Form::Json).expect("renders");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(json["schema"], "xrun.report/1");
+    assert_eq!(json["study"], "placement_by_curriculum");
+    let arm = &json["arms"][0];
+    assert_eq!((arm["name"].as_str(), arm["seed"].as_u64()), (Some("[pre, joint]"), Some(0)));
+    assert_eq!(arm["values"]["placement"], "pre");
+    assert!(arm["metrics"]["validation_ce"].is_f64() && arm["metrics"]["perplexity"].is_f64());
+    let series = arm["series"]["validation_ce"].as_array().expect("series");
+    assert_eq!(series[1], serde_json::json!([100, "NaN"]));
+    assert_eq!(series[2], serde_json::json!([200, "-inf"]));
+    let claim = &json["claims"][0];
+    for field in ["name", "text", "estimate", "interval", "level", "n", "verdict"] {
+        assert!(!claim[field].is_null(), "{field}");
+    }
+    assert_eq!(claim["interval"].as_array().map(Vec::len), Some(2));
+    assert_eq!(json["missing"][0]["reason"], "diverged at step 2,345");
+    assert!(json["tables"]["interaction"]["rows"].is_array());
+    assert_eq!(json["tables"]["budgets"]["rows"][0]["cells"][2]["value"], 2_048_000);
+}
+
+#[test]
+fn the_page_asks_for_nothing() {
+    let page = render(&findings(&rich()), Form::Html).expect("renders");
+    for word in ["http", "<script", "<link", "@import", "url(", "src=", "href="] {
+        assert!(!page.contains(word), "{word} in the page");
+    }
+    assert!(page.contains("prefers-color-scheme: dark") && page.contains("<svg") && page.contains("n = 4 of 5, 1 diverged"));
+    assert!(!page.contains("NaN") && !page.contains(">none<"));
+    std::fs::write(std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("report.html"), page).expect("a sample to look at");
+}
+
+#[test]
+fn names_are_only_characters() {
+    const NASTY: &str = r#"a|b_% & # $ {{ 7 * 7 }} ~ ^ \ <script>alert("x")</script> > ü`"#;
+    let mut story = rich();
+    story.study.name = NASTY.to_owned();
+    story.study.doc = Some(NASTY.to_owned());
+    story.study.axes[0].values[1].label = NASTY.to_owned();
+    for arm in &mut story.study.arms {
+        if let Some(value) = arm.values.get_mut("placement").filter(|value| *value == "post") {
+            *value = NASTY.to_owned();
+            arm.name = NASTY.to_owned();
+        }
+    }
+    story.study.claims[0].text = NASTY.to_owned();
+    let found = findings(&story);
+    let page = render(&found, Form::Html).expect("renders");
+    assert!(!page.contains("<script") && page.contains("&lt;script&gt;"));
+    let text = render(&found, Form::Markdown).expect("renders");
+    assert!(text.contains(r#"a\|b\_% & # \$ {{ 7 * 7 }} ~ ^ \\ \<script>alert("x")\</script> > ü"#));
+    assert!(!text.replace(r"\<", "").contains("<script"));
+    let table = text.lines().find(|line| line.starts_with(r"| a\|b")).expect("a row");
+    assert!(table.ends_with(" |"));
+    let csv = render(&found, Form::Csv).expect("renders");
+    assert!(csv.contains(r#""a|b_% & # $ {{ 7 * 7 }} ~ ^ \ <script>alert(""x"")</script> > ü`""#));
+}
+
+#[test]
+fn csv_is_a_table() {
+    let csv = render(&findings(&rich()), Form::Csv).expect("renders");
+    let mut lines = csv.lines();
+    assert_eq!(lines.next(), Some("table,row,column,text,value,half_width,n,planned,diverged,missing"));
+    let fields = |line: &str| {
+        let mut quoted = false;
+        1 + line
+            .chars()
+            .filter(|c| {
+                quoted ^= *c == '"';
+                *c == ',' && !quoted
+            })
+            .count()
+    };
+    for line in lines {
+        assert_eq!(fields(line), 10, "{line}");
+    }
+    assert!(csv.contains("\nbudgets,\"[pre, joint]; 9\",tokens,2.05M,2048000,,,,,\n"), "{csv}");
+    // A spreadsheet reads a sign as a number only where there is nothing else.
+    assert!(csv.lines().all(|line| !line.split(',').any(|field| field.starts_with('='))));
+}
+
+#[test]
+fn a_template_of_ones_own() {
+    let found = findings(&three_seeds());
+    let text =
+        render_with(&found, "mine.md", "{% for claim in report.claims %}{{ claim.name }}: {{ claim.verdict }}\n{% endfor %}");
+    assert_eq!(text.as_deref(), Ok("post_wins: supported\n"));
+    let page = render_with(&found, "mine.html", "{{ report.tables.interaction is undefined }}<b>{{ '<' ~ report.study }}</b>");
+    assert_eq!(page.as_deref(), Ok("True<b>&lt;placement_by_curriculum</b>"));
+}
+
+#[test]
+fn a_misspelt_field_is_an_error_with_its_line() {
+    let found = findings(&three_seeds());
+    for name in ["mine.md", "mine.html", "mine.csv", "mine.txt"] {
+        for body in [
+            "one\ntwo {{ report.studdy }}",
+            "one\n{{ report.studdy|upper }}",
+            "one\n{{ report.claims[0].verdit|upper|trim }}",
+            "one\n{% for row in report.tabels %}{% endfor %}",
+            "one\n{% if report.claims[0].verdit == 'supported' %}x{% endif %}",
+            "one\n{{ reprot.study }}",
+            "one\n{{ report.claims|map(attribute='verdit')|join(', ') }}",
+            "one\n{{ report.claims|selectattr('verdit', 'eq', 'x')|list }}",
+            "one\n{{ report.claims|sort(attribute='name,verdit') }}",
+            "one\n{{ report.claims|groupby('count.usd') }}",
+            "one\n{{ report.study|uper }}",
+            "one\n{{ report.study",
+        ] {
+            let error = render_with(&found, name, body).expect_err(body);
+            assert_eq!((error.template.as_str(), error.line), (name, Some(2)), "{body}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_template_is_bounded() {
+    let found = findings(&three_seeds());
+    let endless = "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}";
+    assert!(render_with(&found, "mine.md", endless).is_err());
+    assert!(render_with(&found, "mine.md", "{% include '/etc/passwd' %}").is_err());
+    assert!(render_with(&found, "mine.md", &" ".repeat(2 << 20)).is_err());
+}
+
+#[test]
+fn numbers() {
+    assert_eq!(number::fixed(-0.000_01, 4), "0.0000");
+    assert_eq!(number::fixed(f64::NAN, 2), "diverged");
+    assert_eq!(number::fixed(f64::NEG_INFINITY, 2), "-inf");
+    assert_eq!(number::signed(0.000_4, 4), "+0.0004");
+    assert_eq!(number::signed(0.000_01, 4), "0.0000");
+    assert_eq!(number::exact(9_007_199_254_740_993), "9,007,199,254,740,993");
+    assert_eq!((number::exact(0), number::exact(999), number::exact(1_000)), ("0".into(), "999".into(), "1,000".into()));
+    let shorts = [3_110_000_000, 27_990_000_000, 999_999_999, 999_999, 1_000_000, u64::MAX].map(number::short);
+    assert_eq!(shorts, ["3.11B", "27.99B", "1.00B", "999,999", "1.00M", "18446744.07T"]);
+    assert_eq!(number::decimals(&[], 4), 4);
+    assert_eq!(number::decimals(&[0.0, f64::NAN], 4), 4);
+    assert_eq!(number::decimals(&[0.0123], 4), 3);
+    assert_eq!(number::decimals(&[0.5, 0.4, 0.003], 4), 3);
+    assert_eq!(number::decimals(&[120.0, 340.0], 4), 0);
+    assert_eq!(number::plural(1, "seed"), "1 seed");
+    assert_eq!(number::plural(5_000, "seed"), "5,000 seeds");
+}
+
+#[test]
+fn a_report_is_a_function_of_its_story() {
+    let story = rich();
+    let mut shuffled = story.clone();
+    shuffled.runs.reverse();
+    assert_eq!(findings(&story), findings(&shuffled));
+}
+
+#[test]
+fn other_metrics_than_cross_entropy() {
+    let mut story = rich();
+    story.study.measures.retain(|measure| measure.metric == Metric::TrainLoss);
+    let found = findings(&story);
+    assert!(render(&found, Form::Html).is_ok());
+    story.study.measures.clear();
+    assert!(render(&findings(&story), Form::Markdown).is_ok());
+}
