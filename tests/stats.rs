@@ -2,7 +2,7 @@
 
 use xrun::stats::{
     Estimate, LEVEL, Lean, Recovery, Verdict, Windows, directional, equivalence, holm, last_crossing, median, minimum_detectable,
-    overtaking, quantile, response, seeds_needed, stays_below_from, sum, two_sided_p,
+    overtaking, quantile, response, seeds_needed, stays_below_from, sum, two_sided_p, upper_p,
 };
 
 fn close(a: f64, b: f64, tolerance: f64) {
@@ -170,4 +170,39 @@ fn a_response_by_hand() {
     let flat = response(&flat, 500, 1_000, Windows { smooth: 200, short: 200, long: 200 }).expect("values");
     assert_eq!(flat.recovery, Recovery::After(100));
     assert!(response(&[(1, f64::NAN), (50, 1.0)], 50, 60, windows).is_none());
+}
+
+/// `tests/reference/stats.py`.
+#[test]
+fn agrees_with_scipy() {
+    let reference: serde_json::Value = serde_json::from_str(include_str!("reference/stats.json")).expect("JSON");
+    let number = |value: &serde_json::Value| value.as_f64().expect("a number");
+    let relative = |ours: f64, theirs: f64, what: &str| {
+        assert!((ours - theirs).abs() <= 1e-10 * theirs.abs().max(1e-12), "{what}: {ours} is not {theirs}");
+    };
+    for case in reference["cases"].as_array().expect("cases") {
+        let sample: Vec<f64> = case["sample"].as_array().expect("numbers").iter().map(number).collect();
+        let ours = estimate(&sample);
+        relative(ours.mean, number(&case["mean"]), "mean");
+        relative(ours.sd.expect("n > 1"), number(&case["sd"]), "sd");
+        for (level, name) in [(0.95, "interval_95"), (0.90, "interval_90")] {
+            let (lo, hi) = ours.interval(level).expect("n > 1");
+            let half = (hi - lo) / 2.0;
+            assert!(
+                (lo - number(&case[name][0])).abs() < 1e-10 * half && (hi - number(&case[name][1])).abs() < 1e-10 * half,
+                "{name}"
+            );
+        }
+        relative(directional(&ours).expect("n > 1").p, number(&case["p_two_sided"]), "two-sided p");
+        let margin = number(&reference["margin"]);
+        if ours.mean.abs() < margin {
+            relative(equivalence(&ours, margin).expect("n > 1").p, number(&case["p_tost"]), "TOST p");
+        }
+    }
+    for entry in reference["quantiles"].as_array().expect("quantiles") {
+        relative(quantile(number(&entry[0]), number(&entry[1])), number(&entry[2]), "quantile");
+    }
+    for entry in reference["tails"].as_array().expect("tails") {
+        relative(upper_p(number(&entry[0]), number(&entry[1])), number(&entry[2]), "tail");
+    }
 }

@@ -122,10 +122,10 @@ impl<'a> Reading<'a> {
     pub fn value(&self, arm: usize, seed: u64, metric: Metric, at: At) -> Result<f64, Absent> {
         let run = self.run(arm, seed).ok_or(Absent::Missing)?;
         let step = step_of(run, at).ok_or(Absent::Missing)?;
-        let lines = lines_at(run, step).iter().filter_map(|line| read(line, metric));
+        let mut lines = lines_at(run, step).iter().filter_map(|line| read(line, metric));
         let value = match at {
-            At::End | At::After(_) | At::AfterGrow(_) => lines.last(),
-            At::Step(_) | At::BeforeGrow(_) | At::FirstPhase => lines.take(1).last(),
+            At::End | At::After(_) | At::AfterGrow(_) => lines.next_back(),
+            At::Step(_) | At::BeforeGrow(_) | At::FirstPhase => lines.next(),
         };
         match value {
             Some(value) if value.is_finite() => Ok(value),

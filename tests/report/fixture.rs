@@ -263,7 +263,7 @@ pub fn rich() -> Story {
             let ce = |step: u64, after: bool| {
                 let progress = step as f64 / steps as f64;
                 let base = end + shift + 2.6 * (-9.0 * progress).exp() + 0.06 * (1.0 - progress);
-                let bump = match (step / phase, after || step % phase != 0) {
+                let bump = match (step / phase, after || !step.is_multiple_of(phase)) {
                     (1 | 2, true) => {
                         let since = (step % phase) as f64 / phase as f64;
                         (if post { 0.12 } else { 0.02 }) * (-7.0 * since).exp()
@@ -275,9 +275,9 @@ pub fn rich() -> Story {
             };
             story.metrics.clear();
             for step in (0..=steps).step_by(5) {
-                let event = step > 0 && step < steps && step % phase == 0;
+                let event = step > 0 && step < steps && step.is_multiple_of(phase);
                 let mut values = Vec::new();
-                if step % 100 == 0 {
+                if step.is_multiple_of(100) {
                     values.push(("validation_ce", ce(step, false)));
                 }
                 if event {

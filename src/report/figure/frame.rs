@@ -32,10 +32,10 @@ pub fn width_of(text: &str) -> f64 {
 impl Frame {
     /// Draws title, grid and axes. `labels` will stand beside the right edge, and get the room that they need.
     pub fn new(title: &str, y_title: &str, x_title: &str, y: Scale, bottom: Bottom, labels: &[String]) -> Self {
-        const HEIGHT: f64 = 270.0;
+        const HEIGHT: f64 = 252.0;
         let ticks = y.ticks(5);
         let widest = ticks.iter().map(|(_, text)| width_of(text)).fold(18.0, f64::max);
-        let room = labels.iter().map(|label| width_of(label)).fold(0.0, f64::max).min(150.0);
+        let room = labels.iter().map(|label| width_of(label)).fold(0.0, f64::max).min(130.0);
         let (left, right) = (widest + 12.0, WIDTH - if room > 0.0 { room + 12.0 } else { 10.0 });
         let mut frame = Self { svg: Svg::new(WIDTH, HEIGHT), bottom, y, left, right, top: 46.0, base: HEIGHT - 38.0 };
         frame.svg.text("title", (0.0, 14.0), Anchor::Start, title);
@@ -138,7 +138,7 @@ impl Frame {
         for next in 1..placed.len() {
             placed[next].0 = placed[next].0.max(placed[next - 1].0 + LINE);
         }
-        let mut floor = self.base + 2.0;
+        let mut floor = self.base - 4.0;
         for label in placed.iter_mut().rev() {
             label.0 = label.0.min(floor);
             floor = label.0 - LINE;

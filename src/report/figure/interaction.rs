@@ -89,7 +89,7 @@ pub fn draw(reading: &Reading<'_>) -> Option<Figure> {
     Some(Figure {
         name: "interaction".to_owned(),
         title: "Interaction of placement and schedule".to_owned(),
-        caption: "Left: mean over seeds with its 95 % interval. Right: differences paired by seed with their 95 % intervals, small dots the \
+        caption: "At the end: mean over seeds with its 95 % interval. Δ: differences paired by seed with their 95 % intervals, small dots the \
                   seeds."
             .to_owned(),
         panels,

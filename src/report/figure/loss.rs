@@ -78,7 +78,7 @@ fn height<'a>(curves: impl Iterator<Item = &'a Curve>) -> Scale {
         let mut means: Vec<f64> = settled.clone().map(|point| point.mean).collect();
         means.sort_by(f64::total_cmp);
         shown.extend(settled.map(|point| point.low).reduce(f64::min));
-        shown.extend(means.get(means.len().saturating_sub(1) * 19 / 20));
+        shown.extend(means.get(means.len().saturating_sub(1) * 17 / 20));
     }
     Scale::around(shown)
 }

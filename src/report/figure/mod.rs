@@ -26,4 +26,4 @@ pub fn all(reading: &Reading<'_>) -> Vec<Figure> {
 }
 
 /// The width of a panel in its own units: at this width or more its text is as large as the page's small text.
-const WIDTH: f64 = 440.0;
+const WIDTH: f64 = 366.0;

@@ -10,8 +10,13 @@ use super::cast::{Group, groups};
 use super::frame::{Bottom, Frame};
 use super::scale::Scale;
 
+/// ΔCE and angle of a block.
+type Block = (Paired, Paired);
+/// One of the two.
+type Pick = fn(&Block) -> &Paired;
+
 pub fn draw(reading: &Reading<'_>) -> Option<Figure> {
-    let measured: Vec<(Group, Vec<Vec<(Paired, Paired)>>)> = groups(reading)
+    let measured: Vec<(Group, Vec<Vec<Block>>)> = groups(reading)
         .into_iter()
         .map(|mut group| {
             group.members.retain(|member| !removals(reading, member.arm).is_empty());
@@ -20,7 +25,6 @@ pub fn draw(reading: &Reading<'_>) -> Option<Figure> {
         })
         .filter(|(group, _)| !group.members.is_empty())
         .collect();
-    type Pick = fn(&(Paired, Paired)) -> &Paired;
     let kinds: [(&str, &str, Pick); 2] =
         [("ΔCE without the block", "nats/token", |row| &row.0), ("angle across the block", "fraction of π", |row| &row.1)];
     let mut panels = Vec::new();
@@ -51,7 +55,7 @@ pub fn draw(reading: &Reading<'_>) -> Option<Figure> {
     })
 }
 
-fn bars(frame: &mut Frame, group: &Group, rows: &[Vec<(Paired, Paired)>], pick: fn(&(Paired, Paired)) -> &Paired) {
+fn bars(frame: &mut Frame, group: &Group, rows: &[Vec<Block>], pick: Pick) {
     let width = (frame.slot() * 0.72 / group.members.len() as f64).min(34.0);
     let mut beside = Vec::new();
     for (place, (member, blocks)) in group.members.iter().zip(rows).enumerate() {

@@ -20,5 +20,13 @@ pub fn table(reading: &Reading<'_>) -> Option<Table> {
         };
         table.row(vec![arm.name.clone()], metrics.iter().map(of).collect());
     }
+    for teacher in &reading.story.teachers {
+        let of = |metric: &Metric| match (metric, teacher.validation_ce) {
+            (Metric::ValidationCe, Some(ce)) => Cell::real(ce.0),
+            (Metric::Perplexity, Some(ce)) => Cell::real(ce.0.exp()),
+            _ => Cell::blank(),
+        };
+        table.contrast(vec![format!("teacher {}", teacher.name)], metrics.iter().map(of).collect());
+    }
     table.finish(format!("After the last step. {INTERVALS}"))
 }

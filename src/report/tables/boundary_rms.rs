@@ -28,8 +28,11 @@ pub fn number_of(reading: &Reading<'_>, arm: usize, step: u64, block: usize, of:
     })
 }
 
+/// Heading, family, digits where nothing has an error, number.
+type Shown = (&'static str, u8, usize, fn(&BoundaryRms) -> f64);
+
 pub fn table(reading: &Reading<'_>) -> Option<Table> {
-    const NUMBERS: [(&str, u8, usize, fn(&BoundaryRms) -> f64); 5] = [
+    const NUMBERS: [Shown; 5] = [
         ("mean", 0, 2, |row| row.all.mean.0),
         ("std", 0, 2, |row| row.all.std.0),
         ("kurtosis", 1, 1, |row| row.all.kurtosis.0),

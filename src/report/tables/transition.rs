@@ -37,8 +37,7 @@ pub fn table(reading: &Reading<'_>) -> Option<Table> {
             }
             if let Some(every) = loss {
                 let until = events(run).into_iter().find(|event| *event > step).unwrap_or(run.planned.steps);
-                let windows = Windows::of_phase(until - step, every);
-                cells.extend(of_training(reading, index, step, until, windows));
+                cells.extend(of_training(reading, index, step..until, every));
             }
             table.row(vec![arm.name.clone(), (number + 1).to_string(), number::exact(step)], cells);
         }
@@ -56,12 +55,17 @@ pub fn table(reading: &Reading<'_>) -> Option<Table> {
     ))
 }
 
-fn of_training(reading: &Reading<'_>, arm: usize, step: u64, until: u64, windows: Windows) -> Vec<Cell> {
+fn of_training(reading: &Reading<'_>, arm: usize, phase: std::ops::Range<u64>, every: u64) -> Vec<Cell> {
+    let (step, until) = (phase.start, phase.end);
+    let windows = Windows::of_phase(until - step, every);
     let seeds = &reading.study().seeds;
-    let responses: Vec<(u64, Option<Response>)> = seeds
-        .iter()
-        .map(|seed| (*seed, response(&reading.series(arm, *seed, Metric::TrainLoss), step, until, windows)))
-        .collect();
+    let respond = |seed: u64| {
+        let loss = reading.series(arm, seed, Metric::TrainLoss);
+        // A run that broke off on the way has neither recovered nor failed to.
+        let whole = loss.last().is_some_and(|(last, _)| last + every >= until);
+        response(&loss, step, until, windows).filter(|_| whole)
+    };
+    let responses: Vec<(u64, Option<Response>)> = seeds.iter().map(|seed| (*seed, respond(*seed))).collect();
     let of = |number: fn(&Response) -> f64| {
         Cell::difference(&Paired::gather(seeds, |seed| {
             let found = responses.iter().find(|(own, _)| *own == seed).and_then(|(_, response)| response.as_ref());
