@@ -407,6 +407,31 @@ fn a_report_is_a_function_of_its_story() {
     assert_eq!(findings(&story), findings(&shuffled));
 }
 
+/// Neither placements nor schedules vary: an axis over learning rates, and no axis at all.
+#[test]
+fn studies_of_other_shapes() {
+    let mut story = three_seeds();
+    story.study.axes = vec![fixture::axis("lr", &["1e-3", "3e-4"])];
+    for (arm, value) in story.study.arms.iter_mut().zip(["1e-3", "3e-4"]) {
+        arm.name = format!("[lr: {value}]");
+        arm.values = [("lr".to_owned(), value.to_owned())].into_iter().collect();
+    }
+    story.study.reports = vec![Ablation { rows: Vec::new(), columns: vec!["lr".to_owned()] }];
+    let found = findings(&story);
+    assert_eq!(found.tables.keys().map(String::as_str).collect::<Vec<_>>(), ["ablation", "arms", "budgets"]);
+    assert_eq!(found.tables["ablation"].columns[1].label, "3e-4");
+    assert!(render(&found, Form::Html).is_ok());
+    story.study.axes.clear();
+    story.study.reports.clear();
+    story.study.claims.clear();
+    story.study.arms.truncate(1);
+    story.study.arms[0].values.clear();
+    story.runs.retain(|run| run.arm == 0);
+    let found = findings(&story);
+    assert!(found.all_supported() && found.tables.contains_key("arms"));
+    assert!(render(&found, Form::Html).is_ok());
+}
+
 #[test]
 fn other_metrics_than_cross_entropy() {
     let mut story = rich();

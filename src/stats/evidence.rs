@@ -1,7 +1,7 @@
 //! From an estimate to a verdict.
 //!
 //! Owns the three questions that a claim can ask (a direction, an equivalence, an overtaking), each reduced to the side that the
-//! data lean to and one p-value for that side, so that claims of different kinds can share one error rate ([`super::holm`]).
+//! data lean to and one p-value for that side, so that claims of different kinds can share one error rate ([`super::holm()`]).
 //! Invariant: without correction, p < 0.05 exactly where the interval named beside the question excludes the other answer.
 
 use super::{Estimate, LEVEL, student};

@@ -26,7 +26,7 @@ pub struct Frame {
 
 /// About the width of a text of the panel's size.
 pub fn width_of(text: &str) -> f64 {
-    text.chars().count() as f64 * 6.1
+    text.chars().count() as f64 * 6.7
 }
 
 impl Frame {

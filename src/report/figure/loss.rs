@@ -1,7 +1,7 @@
 //! Loss over steps: one panel for each schedule, mean and range over seeds, phase boundaries.
 
 use crate::report::curves::arm_curve;
-use crate::report::model::{Curve, Figure};
+use crate::report::model::{Curve, CurvePoint, Figure};
 use crate::report::reading::Reading;
 use crate::report::tables::{primary, with_unit};
 
@@ -47,9 +47,10 @@ pub fn line(frame: &mut Frame, curves: &[(Curve, Member)]) {
     let drawn: Vec<_> = curves
         .iter()
         .map(|(curve, member)| {
-            let upper = curve.points.iter().map(|point| place(frame, point.step, point.high));
-            let lower = curve.points.iter().rev().map(|point| place(frame, point.step, point.low));
-            let middle: Vec<_> = curve.points.iter().map(|point| place(frame, point.step, point.mean)).collect();
+            let points = thinned(curve);
+            let upper = points.iter().map(|point| place(frame, point.step, point.high));
+            let lower = points.iter().rev().map(|point| place(frame, point.step, point.low));
+            let middle: Vec<_> = points.iter().map(|point| place(frame, point.step, point.mean)).collect();
             (upper.chain(lower).collect::<Vec<_>>(), middle, member.class())
         })
         .collect();
@@ -67,6 +68,17 @@ pub fn line(frame: &mut Frame, curves: &[(Curve, Member)]) {
         .filter_map(|((_, middle, class), (_, member))| Some((middle.last()?.1, member.label.clone(), *class)))
         .collect();
     frame.labels(&names);
+}
+
+/// No more points than can be told apart; events and the end stay.
+fn thinned(curve: &Curve) -> Vec<CurvePoint> {
+    const MOST: usize = 800;
+    let every = curve.points.len().div_ceil(MOST).max(1);
+    let last = curve.points.len().saturating_sub(1);
+    let kept = |(place, point): &(usize, &CurvePoint)| {
+        place.is_multiple_of(every) || *place == last || curve.events.contains(&point.step)
+    };
+    curve.points.iter().enumerate().filter(kept).map(|(_, point)| *point).collect()
 }
 
 /// From the lowest value to what is reached soon after the start and after each event.
