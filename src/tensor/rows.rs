@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use dfdx::prelude::Tensor;
 
+use super::fused::Pool;
 use super::{Device, Fault, Matrix, Real, Tensor3, Vector};
 use crate::kernel::Rotations;
 
@@ -36,6 +37,8 @@ pub(super) struct Cells {
     pub positions: Vec<u32>,
     /// For all positions that occur; `None` without RoPE.
     pub rotations: Option<Rotations>,
+    /// Memory for work on this batch.
+    pub pool: Arc<Pool>,
 }
 
 /// Rotary embeddings (2104.09864) that rotate halves: x·cos + (x P)·sin with x P = (−x₂, x₁) for x = (x₁, x₂).
@@ -82,7 +85,14 @@ impl<E: Real, D: Device<E>> Rows<E, D> {
             rows,
             context,
             tokens: device.try_tensor_from_vec(tokens.iter().map(|token| *token as usize).collect(), (rows * context,))?,
-            cells: Arc::new(Cells { context, tokens: tokens.to_vec(), starts, positions: position.to_vec(), rotations }),
+            cells: Arc::new(Cells {
+                context,
+                tokens: tokens.to_vec(),
+                starts,
+                positions: position.to_vec(),
+                rotations,
+                pool: Pool::of_thread(rows * context),
+            }),
             rope,
             mask: OnceCell::new(),
             rotation: OnceCell::new(),

@@ -8,11 +8,14 @@ mod embedding;
 mod host;
 mod loss;
 mod plan;
+mod pool;
+mod reverse;
 mod shard;
 
 use dfdx::prelude::{Cpu, Gradients};
 
 use self::host::{read, take_gradient};
+pub(super) use self::pool::Pool;
 use super::operations::{AdamW, Term};
 use super::program::Program;
 use super::{

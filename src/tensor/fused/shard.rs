@@ -1,4 +1,4 @@
-//! Runs a program over the rows of one shard, forward and in reverse, and hangs both on the tape.
+//! Runs a program over the rows of each shard, and hangs its reverse on the tape.
 //!
 //! Saved for the reverse pass: inputs of norms, sublayers and gains, statistics of norms, q|k|v, attention's output and log-sum-exp,
 //! gate|up. All else is made anew.
@@ -10,7 +10,7 @@ use dfdx::prelude::{Cpu, HasShape, Tape, TensorFromVec};
 
 use super::host::{put_gradient, take_gradient, values};
 use super::plan::{Plan, Step};
-use super::{SHARDS, shards};
+use super::{Pool, SHARDS, shards};
 use crate::kernel::{self, Sequence, View, ViewMut, Workspace, product};
 use crate::tensor::program::Program;
 use crate::tensor::rows::Cells;
@@ -18,7 +18,7 @@ use crate::tensor::{Fault, Matrix, Rows};
 
 thread_local! {
     /// Attention's scratch memory: small, and needed by every layer.
-    static WORKSPACE: RefCell<Workspace> = RefCell::default();
+    pub(super) static WORKSPACE: RefCell<Workspace> = RefCell::default();
 }
 
 /// The program's result, with its reverse on the tape.
@@ -61,21 +61,21 @@ pub(super) fn run<T: Tape<f32, Cpu>>(
                     **map.get_or_alloc_mut(ghost)? = sum;
                 }
             }
-            for (origins, gradients) in plan.origins.iter().zip(first.weights.iter().zip(&second.weights)) {
+            for (origins, both) in plan.origins.iter().zip(first.weights.into_iter().zip(second.weights)) {
+                let parts: Vec<Vec<f32>> = [both.0, both.1].into_iter().flatten().collect();
                 let mut start = 0;
-                for param in origins {
+                for param in origins.iter().filter(|_| !parts.is_empty()) {
                     let mut sum = take_gradient(param, map)?;
-                    let end = start + sum.len();
                     let half = sum.len() / 2;
                     let (low, high) = sum.split_at_mut(half);
-                    let both = |sum: &mut [f32], at: usize| {
-                        kernel::add(sum, &gradients.0[at..at + sum.len()]);
-                        kernel::add(sum, &gradients.1[at..at + sum.len()]);
+                    let add = |sum: &mut [f32], at: usize| {
+                        parts.iter().for_each(|part| kernel::add(sum, &part[at..at + sum.len()]));
                     };
-                    rayon::join(|| both(low, start), || both(high, start + half));
-                    start = end;
+                    rayon::join(|| add(low, start), || add(high, start + half));
+                    start += sum.len();
                     put_gradient(param, map, sum)?;
                 }
+                parts.into_iter().for_each(|part| cells.pool.give(part));
             }
             Ok(())
         });
@@ -84,16 +84,16 @@ pub(super) fn run<T: Tape<f32, Cpu>>(
 }
 
 /// What a program reads, of all tokens; empty where it does not.
-struct Streams {
+pub(super) struct Streams {
     x: Vec<f32>,
     x0: Vec<f32>,
     width: usize,
 }
 
 /// One shard's view of a program.
-struct Shard<'a> {
-    plan: &'a Plan,
-    cells: &'a Arc<Cells>,
+pub(super) struct Shard<'a> {
+    pub plan: &'a Plan,
+    pub cells: &'a Arc<Cells>,
     streams: &'a Streams,
     /// Its tokens: whole rows.
     tokens: std::ops::Range<usize>,
@@ -101,7 +101,7 @@ struct Shard<'a> {
 
 /// What the reverse pass needs of one step besides its input.
 #[derive(Debug)]
-enum Kept {
+pub(super) enum Kept {
     Nothing,
     /// Statistics (N).
     Norm(Vec<[f32; 2]>),
@@ -117,28 +117,31 @@ enum Kept {
 
 /// What a forward pass leaves behind.
 #[derive(Debug)]
-struct Saved {
-    values: Vec<Vec<f32>>,
-    steps: Vec<Kept>,
+pub(super) struct Saved {
+    pub values: Vec<Vec<f32>>,
+    pub steps: Vec<Kept>,
 }
 
-/// What a reverse pass finds.
-struct Found {
-    /// Of x and x0.
-    streams: [Option<Vec<f32>>; 2],
-    /// Of each buffer of weights.
-    weights: Vec<Vec<f32>>,
+impl Kept {
+    /// Gives its memory back.
+    pub fn give(self, pool: &Pool) {
+        match self {
+            Kept::Nothing | Kept::Norm(_) => {}
+            Kept::Attention { qkv, out, lse } => [qkv, out, lse].into_iter().for_each(|buffer| pool.give(buffer)),
+            Kept::Ffn(wide) => pool.give(wide),
+        }
+    }
 }
 
 impl Shard<'_> {
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.tokens.len()
     }
-    fn width(&self) -> usize {
+    pub(super) fn width(&self) -> usize {
         self.streams.width
     }
 
-    fn value<'a>(&'a self, made: &'a [Vec<f32>], value: usize) -> &'a [f32] {
+    pub(super) fn value<'a>(&'a self, made: &'a [Vec<f32>], value: usize) -> &'a [f32] {
         let cut = self.tokens.start * self.width()..self.tokens.end * self.width();
         match value {
             0 => &self.streams.x[cut],
@@ -148,7 +151,7 @@ impl Shard<'_> {
     }
 
     /// The rows of this shard with what attention needs of them.
-    fn sequences(&self) -> impl Iterator<Item = (usize, Sequence<'_>)> {
+    pub(super) fn sequences(&self) -> impl Iterator<Item = (usize, Sequence<'_>)> {
         let context = self.cells.context.max(1);
         let cells = &**self.cells;
         self.tokens.clone().step_by(context).enumerate().map(move |(row, start)| {
@@ -160,7 +163,7 @@ impl Shard<'_> {
 
     /// Writes the result to `y` (N, D).
     fn forward(&self, y: &mut [f32], keep: bool) -> Saved {
-        let (plan, n) = (self.plan, self.count());
+        let (plan, n, pool) = (self.plan, self.count(), &self.cells.pool);
         let last = plan.last_reads();
         let kept = if keep { plan.kept() } else { vec![false; plan.steps.len() + 2] };
         let mut made: Vec<Vec<f32>> = Vec::with_capacity(plan.steps.len());
@@ -169,19 +172,19 @@ impl Shard<'_> {
             let free = |value: usize| value >= 2 && last[value] == at && !kept[value];
             // The value itself if nobody reads it any more, else a copy.
             let owned = |made: &mut Vec<Vec<f32>>, value: usize| {
-                if free(value) { std::mem::take(&mut made[value - 2]) } else { self.value(made, value).to_vec() }
+                if free(value) { std::mem::take(&mut made[value - 2]) } else { pool.copy(self.value(made, value)) }
             };
             let (value, left) = match *step {
                 Step::Norm { input, norm } => {
-                    let (mut out, mut stats) = (vec![0.0; n * self.width()], vec![[0.0; 2]; n]);
+                    let (mut out, mut stats) = (pool.take(n * self.width()), vec![[0.0; 2]; n]);
                     kernel::norm(plan.view(norm), self.value(&made, input), &mut out, &mut stats);
                     (out, Kept::Norm(stats))
                 }
                 Step::Attention { input, shape, qkv: inward, o, norms } => {
                     let input = self.value(&made, input);
-                    let mut qkv = vec![0.0; n * shape.packed()];
+                    let mut qkv = pool.take(n * shape.packed());
                     self.product_t(&mut qkv, input, inward);
-                    let (mut merged, mut lse) = (vec![0.0; n * shape.merged()], vec![0.0; n * shape.queries]);
+                    let (mut merged, mut lse) = (pool.take(n * shape.merged()), pool.take(n * shape.queries));
                     let norms = plan.views(norms);
                     WORKSPACE.with_borrow_mut(|work| {
                         for (row, sequence) in self.sequences() {
@@ -191,21 +194,22 @@ impl Shard<'_> {
                             kernel::attention(shape, &norms, sequence, &qkv[cut(shape.packed())], merged, lse, work);
                         }
                     });
-                    let mut out = vec![0.0; n * self.width()];
+                    let mut out = pool.take(n * self.width());
                     self.product_t(&mut out, &merged, o);
                     (out, Kept::Attention { qkv, out: merged, lse })
                 }
                 Step::Ffn { input, gated, inward, down } => {
                     let hidden = plan.weights[down].len() / self.width();
-                    let mut wide = vec![0.0; n * plan.weights[inward].len() / self.width()];
+                    let mut wide = pool.take(n * plan.weights[inward].len() / self.width());
                     self.product_t(&mut wide, self.value(&made, input), inward);
-                    let mut bent = vec![0.0; n * hidden];
+                    let mut bent = pool.take(n * hidden);
                     match gated {
                         true => kernel::swiglu(&wide, &mut bent, hidden),
                         false => kernel::gelu(&wide, &mut bent),
                     }
-                    let mut out = vec![0.0; n * self.width()];
+                    let mut out = pool.take(n * self.width());
                     self.product_t(&mut out, &bent, down);
+                    pool.give(bent);
                     (out, Kept::Ffn(wide))
                 }
                 Step::Gain { input, gain } => {
@@ -225,26 +229,32 @@ impl Shard<'_> {
                 }
                 Step::Add(left, right) => {
                     let (left, right) = if free(right) && !free(left) { (right, left) } else { (left, right) };
-                    let mut out = if left == right { self.value(&made, left).to_vec() } else { owned(&mut made, left) };
+                    let mut out = if left == right { pool.copy(self.value(&made, left)) } else { owned(&mut made, left) };
                     kernel::add(&mut out, self.value(&made, right));
                     (out, Kept::Nothing)
                 }
                 Step::Subtract(left, right) => {
-                    let mut out = if left == right { self.value(&made, left).to_vec() } else { owned(&mut made, left) };
+                    let mut out = if left == right { pool.copy(self.value(&made, left)) } else { owned(&mut made, left) };
                     kernel::subtract(&mut out, self.value(&made, right));
                     (out, Kept::Nothing)
                 }
                 Step::Stop(input) => (owned(&mut made, input), Kept::Nothing),
             };
             made.push(value);
-            steps.push(if keep { left } else { Kept::Nothing });
+            steps.push(match (keep, left) {
+                (true, left) => left,
+                (false, left) => {
+                    left.give(pool);
+                    Kept::Nothing
+                }
+            });
             for input in step.inputs().into_iter().flatten().filter(|input| free(*input)) {
-                made[input - 2] = Vec::new();
+                pool.give(std::mem::take(&mut made[input - 2]));
             }
         }
         y.copy_from_slice(self.value(&made, plan.result));
         if plan.result >= 2 && !kept[plan.result] {
-            made[plan.result - 2] = Vec::new();
+            pool.give(std::mem::take(&mut made[plan.result - 2]));
         }
         Saved { values: if keep { made } else { Vec::new() }, steps }
     }
@@ -258,138 +268,5 @@ impl Shard<'_> {
         let (inward, outward) = (x.len() / n, out.len() / n);
         let weight = View::new(weight, outward, inward).t();
         product(ViewMut::new(out, n, outward), false, View::new(x, n, inward), weight);
-    }
-
-    /// Of y = x Wᵀ: dW += dyᵀ x; dx [+]= dy W.
-    fn product_back(&self, (dy, x): (&[f32], &[f32]), weight: usize, dweight: &mut [f32], dx: Option<(&mut [f32], bool)>) {
-        let (n, weight) = (self.count(), &self.plan.weights[weight]);
-        if n == 0 {
-            return;
-        }
-        let (inward, outward) = (x.len() / n, dy.len() / n);
-        let dy = View::new(dy, n, outward);
-        product(ViewMut::new(dweight, outward, inward), true, dy.t(), View::new(x, n, inward));
-        if let Some((dx, accumulate)) = dx {
-            product(ViewMut::new(dx, n, inward), accumulate, dy, View::new(weight, outward, inward));
-        }
-    }
-
-    /// The gradients of a result's gradient `dy` (N, D).
-    fn backward(&self, dy: &[f32], saved: Saved) -> Found {
-        let (plan, n, width) = (self.plan, self.count(), self.width());
-        let Saved { values: mut made, steps } = saved;
-        let mut weights: Vec<Vec<f32>> = plan.weights.iter().map(|weight| vec![0.0; weight.len()]).collect();
-        let mut slopes: Vec<Option<Vec<f32>>> = vec![None; plan.steps.len() + 2];
-        slopes[plan.result] = Some(dy.to_vec());
-        for (at, (step, kept)) in plan.steps.iter().zip(steps).enumerate().rev() {
-            let Some(slope) = slopes[at + 2].take() else { continue };
-            made[at] = Vec::new();
-            match (*step, kept) {
-                (Step::Norm { input, norm }, Kept::Norm(stats)) => {
-                    let dx = slopes[input].get_or_insert_with(|| vec![0.0; n * width]);
-                    let mut dweight = std::mem::take(&mut weights[norm.weight]);
-                    let dbias = norm.bias.map(|bias| weights[bias].as_mut_slice());
-                    kernel::norm_backward(plan.view(norm), &slope, self.value(&made, input), &stats, dx, &mut dweight, dbias);
-                    weights[norm.weight] = dweight;
-                }
-                (Step::Attention { input, shape, qkv: inward, o, norms }, Kept::Attention { qkv, out, lse }) => {
-                    let mut dmerged = vec![0.0; n * shape.merged()];
-                    self.product_back((&slope, &out), o, &mut weights[o], Some((&mut dmerged, false)));
-                    drop(slope);
-                    let mut dqkv = vec![0.0; n * shape.packed()];
-                    let mut dnorms = norms.map(|norm| norm.map_or(Vec::new(), |norm| std::mem::take(&mut weights[norm.weight])));
-                    let views = plan.views(norms);
-                    WORKSPACE.with_borrow_mut(|work| {
-                        for (row, sequence) in self.sequences() {
-                            let tokens = sequence.starts.len();
-                            let cut = |side: usize| row * tokens * side..(row + 1) * tokens * side;
-                            let saved = (&out[cut(shape.merged())], &lse[cut(shape.queries)]);
-                            let (qkv, dqkv) = (&qkv[cut(shape.packed())], &mut dqkv[cut(shape.packed())]);
-                            let dnorms = dnorms.each_mut().map(Vec::as_mut_slice);
-                            let dmerged = &dmerged[cut(shape.merged())];
-                            kernel::attention_backward(shape, &views, sequence, qkv, saved, dmerged, dqkv, dnorms, work);
-                        }
-                    });
-                    for (norm, dweight) in norms.into_iter().zip(dnorms) {
-                        if let Some(norm) = norm {
-                            weights[norm.weight] = dweight;
-                        }
-                    }
-                    let x = self.value(&made, input);
-                    let accumulate = slopes[input].is_some();
-                    let dx = slopes[input].get_or_insert_with(|| vec![0.0; n * width]);
-                    self.product_back((&dqkv, x), inward, &mut weights[inward], Some((dx, accumulate)));
-                }
-                (Step::Ffn { input, gated, inward, down }, Kept::Ffn(mut wide)) => {
-                    let hidden = plan.weights[down].len() / width;
-                    // First d of the hidden values, then, in its place, those values again.
-                    let mut bent = vec![0.0; n * hidden];
-                    let down_view = View::new(&plan.weights[down], width, hidden);
-                    product(ViewMut::new(&mut bent, n, hidden), false, View::new(&slope, n, width), down_view);
-                    match gated {
-                        true => kernel::swiglu_backward(&mut wide, &mut bent, hidden),
-                        false => kernel::gelu_backward(&mut wide, &mut bent),
-                    }
-                    self.product_back((&slope, &bent), down, &mut weights[down], None);
-                    drop((slope, bent));
-                    let x = self.value(&made, input);
-                    let accumulate = slopes[input].is_some();
-                    let dx = slopes[input].get_or_insert_with(|| vec![0.0; n * width]);
-                    self.product_back((&wide, x), inward, &mut weights[inward], Some((dx, accumulate)));
-                }
-                (Step::Gain { input, gain }, _) => {
-                    let dx = slopes[input].get_or_insert_with(|| vec![0.0; n * width]);
-                    let x = self.value(&made, input);
-                    kernel::times_gain_backward(&slope, x, &plan.weights[gain], dx, &mut weights[gain]);
-                }
-                (Step::Learned { input, factor }, _) => {
-                    let x = self.value(&made, input);
-                    let along: f64 =
-                        slope.chunks(width).zip(x.chunks(width)).map(|(a, b)| f64::from(kernel::dot_all(a, b))).sum();
-                    weights[factor][0] += along as f32;
-                    give(&mut slopes, input, slope, plan.weights[factor][0]);
-                }
-                (Step::Scale { input, factor }, _) => give(&mut slopes, input, slope, factor),
-                (Step::Add(left, right), _) => {
-                    if slopes[left].is_none() && slopes[right].is_some() {
-                        give_copy(&mut slopes, right, &slope, 1.0);
-                        give(&mut slopes, left, slope, 1.0);
-                    } else {
-                        give_copy(&mut slopes, left, &slope, 1.0);
-                        give(&mut slopes, right, slope, 1.0);
-                    }
-                }
-                (Step::Subtract(left, right), _) => {
-                    give_copy(&mut slopes, left, &slope, 1.0);
-                    give(&mut slopes, right, slope, -1.0);
-                }
-                (Step::Stop(_), _) => {}
-                (Step::Norm { .. } | Step::Attention { .. } | Step::Ffn { .. }, _) => {
-                    unreachable!("a forward pass under a tape keeps what its reverse needs")
-                }
-            }
-        }
-        Found { streams: [slopes[0].take(), slopes[1].take()], weights }
-    }
-}
-
-/// Adds `factor` · `slope` to a value's gradient.
-fn give(slopes: &mut [Option<Vec<f32>>], value: usize, mut slope: Vec<f32>, factor: f32) {
-    match &mut slopes[value] {
-        Some(sum) => kernel::axpy(sum, factor, &slope),
-        empty => {
-            if factor != 1.0 {
-                kernel::scaled(&mut slope, factor);
-            }
-            *empty = Some(slope);
-        }
-    }
-}
-
-/// The same, without giving the slope away.
-fn give_copy(slopes: &mut [Option<Vec<f32>>], value: usize, slope: &[f32], factor: f32) {
-    match &mut slopes[value] {
-        Some(sum) => kernel::axpy(sum, factor, slope),
-        None => give(slopes, value, slope.to_vec(), factor),
     }
 }
