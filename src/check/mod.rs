@@ -1,1 +1,159 @@
-//! (placeholder)
+//! Tree to study: names are resolved, units checked, defaults filled in, arms expanded.
+//!
+//! Owns the vocabulary of the language and all that is said about a file that breaks it. Deliberately knows no store, no tensor and
+//! no clock. Invariants: this is the only maker of a [`Study`] from text; a study is handed on only if nothing in its file is wrong;
+//! what is wrong is said once, at the words at fault, and what depends on it stays silent.
+
+mod arguments;
+mod arms;
+mod axes;
+mod claims;
+mod data;
+mod defaults;
+mod equation;
+mod expr;
+mod fields;
+mod load;
+mod measures;
+mod model;
+mod names;
+mod origin;
+mod placement;
+mod recipe;
+mod record;
+mod reference;
+mod schedule;
+mod study;
+mod teacher;
+mod training;
+mod units;
+mod words;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+
+use crate::diagnostic::{Diagnostic, Problems, Severity};
+use crate::source::{Source, Sources, Span, World};
+use crate::study::Study;
+
+use self::load::Unit;
+use self::names::Names;
+pub use self::origin::{Origin, Provenance};
+
+/// Names of the standard library with their texts.
+pub const LIBRARY: [(&str, &str); 2] = [
+    ("std.placements", include_str!("../../stdlib/placements.exp")),
+    ("std.schedules", include_str!("../../stdlib/schedules.exp")),
+];
+
+/// What checking a file gives.
+#[derive(Debug)]
+pub struct Checked {
+    /// Every text that was read, for drawing diagnostics.
+    pub sources: Sources,
+    /// All that is to be said, about all texts.
+    pub problems: Problems,
+    /// The studies of the file in its order; empty if anything is wrong.
+    pub studies: Vec<Study>,
+    /// Where the values of the studies come from.
+    pub origins: Vec<Provenance>,
+}
+
+/// Checks a file and what it uses.
+pub fn check(world: &dyn World, root: Source) -> Checked {
+    let loaded = load::load(world, root);
+    let (studies, origins, said) = {
+        let checker = Checker::new(&loaded.sources, &loaded.units, loaded.said);
+        let (studies, origins) = checker.file();
+        (studies, origins, checker.said.into_inner().list)
+    };
+    let mut problems = Problems::default();
+    problems.extend(said);
+    let studies = if problems.has_errors() { Vec::new() } else { studies };
+    Checked { sources: loaded.sources, problems, studies, origins }
+}
+
+/// Names evaluated in one check; a chain of `let`s that doubles at each link would otherwise take for ever.
+const FUEL: u32 = 2_000_000;
+/// Names and declarations that stand for one another nest at most this deep.
+const DEEPEST: usize = 64;
+
+/// What every part of the check shares.
+struct Checker<'a> {
+    sources: &'a Sources,
+    units: &'a [Unit],
+    names: Vec<Names<'a>>,
+    said: RefCell<Said>,
+    /// Addresses of what is being evaluated, to find cycles.
+    active: RefCell<Vec<usize>>,
+    fuel: Cell<u32>,
+}
+
+/// Diagnostics, one for each place and code: a declaration that serves many arms is at fault once.
+#[derive(Default)]
+struct Said {
+    list: Vec<Diagnostic>,
+    seen: HashSet<(Span, &'static str)>,
+}
+
+impl<'a> Checker<'a> {
+    fn new(sources: &'a Sources, units: &'a [Unit], said: Vec<Diagnostic>) -> Self {
+        let said = RefCell::new(Said { list: said, seen: HashSet::new() });
+        let (active, fuel) = (RefCell::default(), Cell::new(FUEL));
+        let mut checker = Self { sources, units, names: Vec::new(), said, active, fuel };
+        // Units stand behind those that they use.
+        for unit in 0..units.len() {
+            let names = names::collect(&checker, unit);
+            checker.names.push(names);
+        }
+        checker
+    }
+
+    /// Adds a diagnostic.
+    fn say(&self, diagnostic: Diagnostic) {
+        let mut said = self.said.borrow_mut();
+        if said.seen.insert((diagnostic.span, diagnostic.code)) {
+            said.list.push(diagnostic);
+        }
+    }
+
+    /// Adds a diagnostic; the value it is about is poisoned.
+    fn fail<T>(&self, diagnostic: Diagnostic) -> Option<T> {
+        self.say(diagnostic);
+        None
+    }
+
+    /// Whether an error has been said about words inside `span`.
+    fn is_at_fault(&self, span: Span) -> bool {
+        let inside = |said: &Diagnostic| {
+            said.severity == Severity::Error
+                && said.span.file == span.file
+                && span.start <= said.span.start
+                && said.span.start < span.end.max(span.start + 1)
+        };
+        self.said.borrow().list.iter().any(inside)
+    }
+
+    /// Runs `evaluate`, which may come back here for the same `address`: that is a cycle.
+    fn guarded<T>(&self, address: usize, span: Span, evaluate: impl FnOnce() -> Option<T>) -> Option<T> {
+        if self.active.borrow().contains(&address) {
+            return self.fail(Diagnostic::error("cycle", "this is defined by itself", span));
+        }
+        let fuel = self.fuel.get();
+        if fuel == 0 || self.active.borrow().len() >= DEEPEST {
+            return self.fail(
+                Diagnostic::error("too-deep", "names stand for one another too deeply", span).hint("write the value itself"),
+            );
+        }
+        self.fuel.set(fuel - 1);
+        self.active.borrow_mut().push(address);
+        let value = evaluate();
+        self.active.borrow_mut().pop();
+        value
+    }
+
+    /// The words under a span, white space folded.
+    fn text(&self, span: Span) -> String {
+        self.sources.text(span).split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}

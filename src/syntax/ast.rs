@@ -163,6 +163,13 @@ pub struct Expr {
 pub enum ExprKind {
     /// `12_000`, `0.5`, `3e-4`, `2.5M`, `5%`.
     Number(Number),
+    /// `1..3`: both ends belong to it.
+    Range {
+        /// From.
+        first: Number,
+        /// To.
+        last: Number,
+    },
     /// `"…"`, unescaped.
     Text(String),
     /// A name, dotted or not; keywords such as `with` and `over` are names too.

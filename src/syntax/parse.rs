@@ -248,6 +248,13 @@ impl Reader<'_> {
         let span = self.span(&pair);
         let kind = match pair.as_rule() {
             Rule::number => number::read(pair.as_str()).map_or(ExprKind::Bad, |number: Number| ExprKind::Number(number)),
+            Rule::range => {
+                let mut ends = pair.into_inner().filter_map(|end| number::read(end.as_str()).ok());
+                match (ends.next(), ends.next()) {
+                    (Some(first), Some(last)) => ExprKind::Range { first, last },
+                    _ => ExprKind::Bad,
+                }
+            }
             Rule::text => ExprKind::Text(unescape(pair.as_str())),
             Rule::name => ExprKind::Name(pair.as_str().to_owned()),
             Rule::call => {

@@ -55,6 +55,8 @@ impl Scanner<'_> {
                 b'(' | b'[' | b'{' => self.opening(at, byte),
                 b')' | b']' | b'}' => self.closing(at, byte),
                 b'0'..=b'9' => self.number(at),
+                // `1..3`; what the dots may stand between is the grammar's to say.
+                b'.' if bytes.get(at + 1) == Some(&b'.') && bytes.get(at + 2).is_some_and(u8::is_ascii_digit) => at + 2,
                 b'.' if bytes.get(at + 1).is_some_and(u8::is_ascii_digit) => self.number(at),
                 b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.word_end(at),
                 b' ' | b'\t' | b'\r' | b'\n' | b',' | b':' | b'=' | b'<' | b'>' | b'~' | b'^' | b'*' | b'/' | b'+' | b'-'
@@ -162,6 +164,9 @@ impl Scanner<'_> {
                 && matches!(bytes[end - 1], b'e' | b'E')
                 && bytes.get(end + 1).is_some_and(u8::is_ascii_digit)
                 && !self.text[start..end - 1].contains(|c: char| c.is_ascii_alphabetic());
+            if self.text[end..].starts_with("..") {
+                break;
+            }
             if !(byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'%') || (end > start && sign_of_exponent)) {
                 break;
             }

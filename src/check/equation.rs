@@ -1,0 +1,524 @@
+//! The algebra of placements: from expressions to streams, scalars and learned factors.
+//!
+//! Owns what may be written in an equation: `f` exactly once (a `layer` names `attention` and `ffn`, each once), norms that count up
+//! in the order of the text, factors only before streams. Knows no model: the same equation serves any.
+
+use super::Checker;
+use super::record::{Env, Scope};
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+use crate::study::equation::{Equation, Scalar, Stream, Sublayer};
+use crate::syntax::ast::{Argument, Block, Expr, ExprKind, ItemContent, Operator};
+
+/// Where an equation stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Entry,
+    /// A `sublayer`, `f` being attention.
+    Attention,
+    /// A `sublayer`, `f` being the feed-forward network.
+    Ffn,
+    Layer,
+    Boundary,
+    Exit,
+    /// Factors of first values.
+    Init,
+}
+
+impl Place {
+    fn is_inside_layers(self) -> bool {
+        matches!(self, Place::Attention | Place::Ffn | Place::Layer | Place::Init)
+    }
+    fn functions(self) -> &'static [&'static str] {
+        match self {
+            Place::Attention | Place::Ffn => &["norm", "f", "gain", "learned", "stop", "sqrt", "min", "max"],
+            Place::Layer => &["norm", "attention", "ffn", "gain", "learned", "stop", "sqrt", "min", "max"],
+            Place::Entry | Place::Boundary | Place::Exit => &["norm", "gain", "learned", "stop", "sqrt", "min", "max"],
+            Place::Init => &["sqrt", "min", "max"],
+        }
+    }
+}
+
+/// What an expression of an equation is.
+enum Term {
+    Scalar(Scalar),
+    Stream(Stream),
+    /// A product with learned factors that waits for its stream, first factor first.
+    Factors(Vec<Factor>),
+}
+
+enum Factor {
+    Scalar(Scalar),
+    Gain { slot: usize, start: Scalar },
+    Learned { slot: usize, start: Scalar },
+}
+
+/// Reads one equation.
+pub(super) struct Reader<'c, 'a> {
+    checker: &'c Checker<'a>,
+    place: Place,
+    span: Span,
+    norms: usize,
+    gains: usize,
+    learned: usize,
+    attention: Vec<Span>,
+    ffn: Vec<Span>,
+    /// `let`s of the equation that are streams: name and index.
+    bound: Vec<(&'a str, usize)>,
+    /// `let`s that are scalars.
+    scalars: Vec<(&'a str, Scalar)>,
+    bindings: Vec<Stream>,
+    fine: bool,
+}
+
+impl<'a> Checker<'a> {
+    /// Reads an equation: an expression, or `{ let y = …, … }`.
+    pub(super) fn equation(&self, expr: &'a Expr, scope: Scope<'_, 'a>, place: Place) -> Option<Equation> {
+        let mut reader = Reader::new(self, place, expr.span);
+        let result = match &expr.kind {
+            ExprKind::Block(block) => reader.block(block, scope),
+            _ => reader.stream(expr, scope),
+        };
+        reader.sublayers_once(result.is_some() && reader.fine);
+        let result = result?;
+        reader.fine.then_some(Equation { bindings: reader.bindings, result })
+    }
+}
+
+impl<'c, 'a> Reader<'c, 'a> {
+    pub(super) fn new(checker: &'c Checker<'a>, place: Place, span: Span) -> Self {
+        Self {
+            checker,
+            place,
+            span,
+            norms: 0,
+            gains: 0,
+            learned: 0,
+            attention: Vec::new(),
+            ffn: Vec::new(),
+            bound: Vec::new(),
+            scalars: Vec::new(),
+            bindings: Vec::new(),
+            fine: true,
+        }
+    }
+
+    fn fail<T>(&mut self, said: Diagnostic) -> Option<T> {
+        self.fine = false;
+        self.checker.fail(said)
+    }
+
+    /// `f` once, or `attention` and `ffn` once each. A name that could not be read may have been one of them.
+    fn sublayers_once(&mut self, is_whole: bool) {
+        let counted: &[(&str, &[Span])] = match self.place {
+            Place::Attention => &[("f", &self.attention)],
+            Place::Ffn => &[("f", &self.ffn)],
+            Place::Layer => &[("attention", &self.attention), ("ffn", &self.ffn)],
+            Place::Entry | Place::Boundary | Place::Exit | Place::Init => &[],
+        };
+        let mut said = Vec::new();
+        for (name, uses) in counted {
+            let message = format!("`{name}` must appear exactly once");
+            match uses {
+                [] if is_whole => {
+                    said.push(Diagnostic::error("sublayer-once", message, self.span).label("it does not appear here"))
+                }
+                [first, second, ..] => {
+                    said.push(Diagnostic::error("sublayer-once", message, *second).note_at(*first, "it appears here first"));
+                }
+                _ => {}
+            }
+        }
+        for said in said {
+            self.fail::<()>(said);
+        }
+    }
+
+    fn block(&mut self, block: &'a Block, scope: Scope<'_, 'a>) -> Option<Stream> {
+        let mut result: Option<Option<Stream>> = None;
+        for item in &block.items {
+            match &item.content {
+                _ if result.is_some() => {
+                    return self.fail(Diagnostic::error("unexpected-words", "the equation has ended before this", item.span));
+                }
+                ItemContent::Let(binding) => {
+                    let [value] = binding.value.parts.as_slice() else {
+                        return self.fail(Diagnostic::error("unexpected-words", "expected one expression", binding.value.span));
+                    };
+                    let name = binding.name.text.as_str();
+                    if self.bound.iter().any(|(known, _)| *known == name) || self.scalars.iter().any(|(known, _)| *known == name)
+                    {
+                        let message = format!("`{name}` is given twice");
+                        self.fail::<()>(Diagnostic::error("given-twice", message, binding.name.span));
+                    }
+                    match self.term(value, scope) {
+                        Some(Term::Stream(stream)) => {
+                            self.bound.push((name, self.bindings.len()));
+                            self.bindings.push(stream);
+                        }
+                        Some(Term::Scalar(scalar)) => self.scalars.push((name, scalar)),
+                        Some(Term::Factors(_)) => {
+                            let message = "a learned factor cannot be shared yet";
+                            self.fail::<()>(Diagnostic::error("not-yet-supported", message, value.span));
+                        }
+                        // Later uses of the name stay silent.
+                        None => {
+                            self.fine = false;
+                            self.scalars.push((name, Scalar::Number(f64::NAN)));
+                        }
+                    }
+                }
+                ItemContent::Phrase(phrase) => {
+                    result = Some(match (phrase.parts.as_slice(), &item.label) {
+                        ([expr], None) => self.stream(expr, scope),
+                        _ => self.fail(Diagnostic::error("unexpected-words", "expected one expression", item.span)),
+                    });
+                }
+            }
+        }
+        match result {
+            Some(result) => result,
+            None => self.fail(Diagnostic::error("missing-value", "an equation ends with its result", block.span)),
+        }
+    }
+
+    fn stream(&mut self, expr: &'a Expr, scope: Scope<'_, 'a>) -> Option<Stream> {
+        match self.term(expr, scope)? {
+            Term::Stream(stream) => Some(stream),
+            // Said already where the `let` could not be read.
+            Term::Scalar(Scalar::Number(number)) if number.is_nan() => None,
+            Term::Scalar(_) => self.fail(stream_wanted("a number", expr.span)),
+            Term::Factors(_) => self.fail(stream_wanted("a learned factor", expr.span).hint("multiply it with a stream")),
+        }
+    }
+
+    /// An expression that has to be a number.
+    pub(super) fn scalar(&mut self, expr: &'a Expr, scope: Scope<'_, 'a>) -> Option<Scalar> {
+        match self.term(expr, scope)? {
+            Term::Scalar(scalar) => Some(scalar),
+            Term::Stream(_) => self.fail(Diagnostic::error("wrong-type", "expected a number, found a stream", expr.span)),
+            Term::Factors(_) => {
+                self.fail(Diagnostic::error("wrong-type", "expected a number, found a learned factor", expr.span))
+            }
+        }
+    }
+
+    fn term(&mut self, expr: &'a Expr, scope: Scope<'_, 'a>) -> Option<Term> {
+        match &expr.kind {
+            ExprKind::Group(inner) => self.term(inner, scope),
+            ExprKind::Name(name) => self.name(name, expr.span, scope),
+            ExprKind::Negate(inner) => match self.term(inner, scope)? {
+                Term::Scalar(scalar) => Some(Term::Scalar(multiply(Scalar::Number(-1.0), scalar))),
+                Term::Stream(input) => Some(Term::Stream(scale(Scalar::Number(-1.0), input))),
+                Term::Factors(mut factors) => {
+                    factors.insert(0, Factor::Scalar(Scalar::Number(-1.0)));
+                    Some(Term::Factors(factors))
+                }
+            },
+            ExprKind::Binary { operator, operator_span, left, right } => {
+                let (left, right) = (self.term(left, scope), self.term(right, scope));
+                self.combine(*operator, *operator_span, left?, right?, expr.span)
+            }
+            ExprKind::Call { callee, arguments } => self.call(&callee.text, callee.span, arguments, expr.span, scope),
+            // Numbers and quantities, in parentheses or not.
+            _ => match self.checker.amount(expr, scope) {
+                Some(amount) => Some(Term::Scalar(Scalar::Number(amount.value))),
+                None => {
+                    self.fine = false;
+                    None
+                }
+            },
+        }
+    }
+
+    fn name(&mut self, name: &'a str, span: Span, scope: Scope<'_, 'a>) -> Option<Term> {
+        if let Some((_, index)) = self.bound.iter().find(|(known, _)| *known == name) {
+            return Some(Term::Stream(Stream::Bound(*index)));
+        }
+        if let Some((_, scalar)) = self.scalars.iter().find(|(known, _)| *known == name) {
+            if matches!(scalar, Scalar::Number(number) if number.is_nan()) {
+                return None;
+            }
+            return Some(Term::Scalar(scalar.clone()));
+        }
+        match self.checker.meaning(name, scope) {
+            Some(Some((said, env))) => return self.meaning(name, said, &env, span),
+            Some(None) => {
+                self.fine = false;
+                return None;
+            }
+            None => {}
+        }
+        Some(match name {
+            "x" if self.place != Place::Init => Term::Stream(Stream::X),
+            "x0" if !matches!(self.place, Place::Entry | Place::Init) => Term::Stream(Stream::Embedded),
+            "l" if self.place.is_inside_layers() => Term::Scalar(Scalar::Layer),
+            "L" => Term::Scalar(Scalar::Depth),
+            "L_active" => Term::Scalar(Scalar::ActiveDepth),
+            "step" if self.place != Place::Init => Term::Scalar(Scalar::Step),
+            "l" | "x" | "x0" | "step" => {
+                let message = format!("`{name}` has no value here");
+                return self.fail(Diagnostic::error("unknown-name", message, span));
+            }
+            _ if self.place.functions().contains(&name) => {
+                let said = Diagnostic::error("wrong-type", format!("`{name}` is a function"), span);
+                return self.fail(said.hint(format!("write `{name}(…)`")));
+            }
+            _ => {
+                self.fine = false;
+                let bindings = &scope.env.0;
+                if self.checker.is_broken(bindings.unit, name) {
+                    return None;
+                }
+                let known = bindings.parameters.keys().chain(bindings.lets.keys()).copied();
+                let known =
+                    known.chain(self.bound.iter().map(|(name, _)| *name)).chain(self.scalars.iter().map(|(name, _)| *name));
+                let known = known.chain(["x", "x0", "l", "L", "L_active", "step"]);
+                let message = format!("nothing is called `{name}` in this equation");
+                let said = Diagnostic::error("unknown-name", message, span).did_you_mean(name, known);
+                return self.fail(said.hint("known are `x`, `x0`, `l`, `L`, `L_active`, `step`, parameters and `let`s"));
+            }
+        })
+    }
+
+    /// What a parameter or a `let` stands for: a number that may depend on `l`, `L`, `L_active` and `step`.
+    fn meaning(&mut self, name: &str, said: &'a [Expr], env: &Env<'a>, span: Span) -> Option<Term> {
+        let scope = Scope { env, record: None };
+        let checker = self.checker;
+        let scalar = checker.guarded(said.as_ptr() as usize, span, || match said {
+            [one] => self.scalar(one, scope),
+            _ => {
+                let mut words = checker.words(said, span, scope);
+                let amount = words.amount()?;
+                words.finish().map(|()| Scalar::Number(amount.value.value))
+            }
+        });
+        if scalar.is_none() {
+            self.fine = false;
+        }
+        let scalar = scalar?;
+        if matches!(scalar, Scalar::Number(value) if !value.is_finite()) {
+            return self.fail(Diagnostic::error("not-finite", format!("`{name}` is no finite number"), span));
+        }
+        Some(Term::Scalar(scalar))
+    }
+
+    fn combine(&mut self, operator: Operator, at: Span, left: Term, right: Term, span: Span) -> Option<Term> {
+        match (operator, left, right) {
+            (Operator::Plus, Term::Stream(a), Term::Stream(b)) => Some(Term::Stream(Stream::Add(Box::new(a), Box::new(b)))),
+            (Operator::Minus, Term::Stream(a), Term::Stream(b)) => Some(Term::Stream(Stream::Subtract(Box::new(a), Box::new(b)))),
+            (_, Term::Scalar(a), Term::Scalar(b)) => self.arithmetic(operator, at, a, b, span),
+            (Operator::Times, Term::Stream(input), Term::Scalar(factor))
+            | (Operator::Times, Term::Scalar(factor), Term::Stream(input)) => Some(Term::Stream(scale(factor, input))),
+            (Operator::Over, Term::Stream(input), Term::Scalar(divisor)) => {
+                Some(Term::Stream(scale(divide(Scalar::Number(1.0), divisor), input)))
+            }
+            (Operator::Times, Term::Stream(input), Term::Factors(factors))
+            | (Operator::Times, Term::Factors(factors), Term::Stream(input)) => {
+                Some(Term::Stream(factors.into_iter().rev().fold(input, apply)))
+            }
+            (Operator::Times, Term::Factors(mut factors), Term::Scalar(scalar)) => {
+                factors.push(Factor::Scalar(scalar));
+                Some(Term::Factors(factors))
+            }
+            (Operator::Times, Term::Scalar(scalar), Term::Factors(mut factors)) => {
+                factors.insert(0, Factor::Scalar(scalar));
+                Some(Term::Factors(factors))
+            }
+            (Operator::Over, Term::Factors(mut factors), Term::Scalar(scalar)) => {
+                factors.push(Factor::Scalar(divide(Scalar::Number(1.0), scalar)));
+                Some(Term::Factors(factors))
+            }
+            (Operator::Times, Term::Factors(mut factors), Term::Factors(more)) => {
+                factors.extend(more);
+                Some(Term::Factors(factors))
+            }
+            (Operator::Plus | Operator::Minus, Term::Factors(_), _) | (Operator::Plus | Operator::Minus, _, Term::Factors(_)) => {
+                let said = Diagnostic::error("not-yet-supported", "a learned factor cannot be part of a sum", at);
+                self.fail(said.hint("write the product of each factor with its stream"))
+            }
+            (Operator::Plus | Operator::Minus, ..) => {
+                let said = Diagnostic::error("wrong-type", "a stream and a number cannot be added", at);
+                self.fail(said.hint("multiply the number with a stream"))
+            }
+            (Operator::Times, ..) => self.fail(Diagnostic::error("wrong-type", "two streams cannot be multiplied", at)),
+            (Operator::Over, ..) => self.fail(Diagnostic::error("wrong-type", "only a number can divide", at)),
+            (Operator::Power, ..) => self.fail(Diagnostic::error("wrong-type", "only numbers have powers", at)),
+            (Operator::About | Operator::Less | Operator::LessEqual | Operator::Greater, ..)
+            | (Operator::GreaterEqual | Operator::Equal | Operator::NotEqual, ..) => self.fail(comparison(at)),
+        }
+    }
+
+    fn arithmetic(&mut self, operator: Operator, at: Span, a: Scalar, b: Scalar, span: Span) -> Option<Term> {
+        let scalar = match operator {
+            Operator::Plus => fold(Scalar::Add(Box::new(a), Box::new(b))),
+            Operator::Minus => fold(Scalar::Subtract(Box::new(a), Box::new(b))),
+            Operator::Times => multiply(a, b),
+            Operator::Over => divide(a, b),
+            Operator::Power => fold(Scalar::Power(Box::new(a), Box::new(b))),
+            _ => return self.fail(comparison(at)),
+        };
+        match scalar {
+            Scalar::Number(value) if !value.is_finite() => {
+                self.fail(Diagnostic::error("not-finite", format!("this is {value}"), span))
+            }
+            scalar => Some(Term::Scalar(scalar)),
+        }
+    }
+
+    fn call(&mut self, name: &'a str, at: Span, arguments: &'a [Argument], span: Span, scope: Scope<'_, 'a>) -> Option<Term> {
+        let known = self.place.functions();
+        if !known.contains(&name) {
+            // What stands inside is read all the same: it may hold `f`, or faults of its own.
+            for part in arguments.iter().flat_map(|argument| &argument.value.parts) {
+                self.term(part, scope);
+            }
+            let said = Diagnostic::error("unknown-function", format!("no function is called `{name}` here"), at);
+            let said = said.did_you_mean(name, known.iter().copied());
+            return self.fail(match (name, self.place) {
+                ("attention" | "ffn", Place::Attention | Place::Ffn) => said.hint("in `sublayer`, `f` stands for both in turn"),
+                ("f", Place::Layer) => said.hint("in `layer`, write `attention` and `ffn`"),
+                ("f" | "attention" | "ffn", _) => said.hint("sublayers belong into `sublayer` and `layer`"),
+                _ => said,
+            });
+        }
+        match name {
+            "norm" => {
+                let [input] = self.operands(arguments, span)?;
+                let slot = self.norms;
+                self.norms += 1;
+                Some(Term::Stream(Stream::Norm { slot, input: Box::new(self.stream(input, scope)?) }))
+            }
+            "stop" => {
+                let [input] = self.operands(arguments, span)?;
+                Some(Term::Stream(Stream::Stop(Box::new(self.stream(input, scope)?))))
+            }
+            "f" | "attention" | "ffn" => self.sublayer(name, arguments, span, scope),
+            "gain" | "learned" => {
+                let [start] = self.operands(arguments, span)?;
+                let start = self.scalar(start, scope)?;
+                let counter = if name == "gain" { &mut self.gains } else { &mut self.learned };
+                let slot = *counter;
+                *counter += 1;
+                Some(Term::Factors(vec![if name == "gain" {
+                    Factor::Gain { slot, start }
+                } else {
+                    Factor::Learned { slot, start }
+                }]))
+            }
+            "sqrt" => {
+                let [input] = self.operands(arguments, span)?;
+                let input = self.scalar(input, scope)?;
+                Some(Term::Scalar(fold(Scalar::Sqrt(Box::new(input)))))
+            }
+            _ => {
+                let [a, b] = self.operands(arguments, span)?;
+                let (a, b) = (self.scalar(a, scope), self.scalar(b, scope));
+                let (a, b) = (Box::new(a?), Box::new(b?));
+                Some(Term::Scalar(fold(if name == "min" { Scalar::Min(a, b) } else { Scalar::Max(a, b) })))
+            }
+        }
+    }
+
+    fn sublayer(&mut self, name: &str, arguments: &'a [Argument], span: Span, scope: Scope<'_, 'a>) -> Option<Term> {
+        let is_attention = name == "attention" || (name == "f" && self.place == Place::Attention);
+        if is_attention {
+            self.attention.push(span)
+        } else {
+            self.ffn.push(span)
+        }
+        let (inputs, options): (Vec<&'a Argument>, Vec<&'a Argument>) =
+            arguments.iter().partition(|argument| argument.key.is_none());
+        let mut qkv_norm = false;
+        for option in options {
+            let word = match option.value.parts.as_slice() {
+                [Expr { kind: ExprKind::Name(word), .. }] => word.as_str(),
+                _ => "",
+            };
+            let key = option.key.as_ref().map_or("", |key| key.text.as_str());
+            match (name, key, word) {
+                ("attention", "norm", "qkv") => qkv_norm = true,
+                ("attention", "norm", _) => {
+                    return self.fail(Diagnostic::error("unknown-name", "expected `qkv`", option.value.span));
+                }
+                _ => {
+                    let message = format!("`{name}` has no parameter `{key}`");
+                    let at = option.key.as_ref().map_or(option.value.span, |key| key.span);
+                    return self.fail(Diagnostic::error("unknown-argument", message, at).did_you_mean(key, ["norm"]));
+                }
+            }
+        }
+        let [Argument { value, .. }] = inputs.as_slice() else {
+            return self.fail(Diagnostic::error("wrong-arguments", format!("`{name}` reads one stream"), span));
+        };
+        let [input] = value.parts.as_slice() else {
+            return self.fail(Diagnostic::error("unexpected-words", "expected one expression", value.span));
+        };
+        let input = Box::new(self.stream(input, scope)?);
+        let sublayer = if is_attention { Sublayer::Attention { qkv_norm } } else { Sublayer::Ffn };
+        Some(Term::Stream(Stream::Sublayer { sublayer, input }))
+    }
+
+    fn operands<const N: usize>(&mut self, arguments: &'a [Argument], span: Span) -> Option<[&'a Expr; N]> {
+        let operands = self.checker.operands(arguments, N, span);
+        if operands.is_none() {
+            self.fine = false;
+        }
+        operands?.try_into().ok()
+    }
+}
+
+fn stream_wanted(given: &str, span: Span) -> Diagnostic {
+    Diagnostic::error("wrong-type", format!("expected a stream, found {given}"), span)
+}
+
+fn comparison(at: Span) -> Diagnostic {
+    Diagnostic::error("unexpected-operator", "a comparison belongs behind `when`", at)
+}
+
+fn scale(factor: Scalar, input: Stream) -> Stream {
+    Stream::Scale { factor, input: Box::new(input) }
+}
+
+fn apply(input: Stream, factor: Factor) -> Stream {
+    let input = Box::new(input);
+    match factor {
+        Factor::Scalar(factor) => Stream::Scale { factor, input },
+        Factor::Gain { slot, start } => Stream::Gain { slot, start, input },
+        Factor::Learned { slot, start } => Stream::Learned { slot, start, input },
+    }
+}
+
+/// A product; 1 is left out.
+pub(super) fn multiply(a: Scalar, b: Scalar) -> Scalar {
+    match (a, b) {
+        (Scalar::Number(1.0), other) | (other, Scalar::Number(1.0)) => other,
+        (a, b) => fold(Scalar::Multiply(Box::new(a), Box::new(b))),
+    }
+}
+
+/// A quotient.
+pub(super) fn divide(a: Scalar, b: Scalar) -> Scalar {
+    fold(Scalar::Divide(Box::new(a), Box::new(b)))
+}
+
+/// Constants become one number, so that equal equations have equal keys however they are written.
+fn fold(scalar: Scalar) -> Scalar {
+    let is_number = |scalar: &Scalar| matches!(scalar, Scalar::Number(_));
+    let constant = match &scalar {
+        Scalar::Add(a, b)
+        | Scalar::Subtract(a, b)
+        | Scalar::Multiply(a, b)
+        | Scalar::Divide(a, b)
+        | Scalar::Power(a, b)
+        | Scalar::Min(a, b)
+        | Scalar::Max(a, b) => is_number(a) && is_number(b),
+        Scalar::Sqrt(a) => is_number(a),
+        Scalar::Number(_) | Scalar::Layer | Scalar::Depth | Scalar::ActiveDepth | Scalar::Step => false,
+    };
+    if !constant {
+        return scalar;
+    }
+    let nowhere = crate::study::equation::Moment { layer: 0, depth: 0, active_depth: 0, step: 0 };
+    Scalar::Number(scalar.at(&nowhere))
+}

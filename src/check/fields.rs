@@ -1,0 +1,336 @@
+//! The vocabulary of bodies, and the grouping of items into statements by it.
+//!
+//! Owns the tables of field names. An item after a comma that begins with a field's name starts a statement and else belongs to the
+//! one before; an item after a line end must start one. Deliberately knows no meanings.
+
+use super::Checker;
+use super::names::{Kind, listed, twice};
+use super::record::{Env, Record, Scope, Statement};
+use super::words::Words;
+use crate::diagnostic::{Diagnostic, nearest};
+use crate::source::Span;
+use crate::syntax::ast::{Block, Expr, ExprKind, Item, ItemContent, Let, SeparatorKind};
+
+/// A word that begins a statement.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Field {
+    /// The word.
+    pub(super) name: &'static str,
+    /// What it gives; words that exclude one another give the same.
+    pub(super) key: &'static str,
+    /// May stand more than once.
+    pub(super) repeats: bool,
+}
+
+const fn field(name: &'static str) -> Field {
+    Field { name, key: name, repeats: false }
+}
+const fn gives(name: &'static str, key: &'static str) -> Field {
+    Field { name, key, repeats: false }
+}
+const fn repeats(name: &'static str) -> Field {
+    Field { name, key: name, repeats: true }
+}
+
+const DATA: &[Field] = &[
+    gives("files", "text"),
+    gives("generate", "text"),
+    field("document"),
+    field("tokenizer"),
+    field("context"),
+    field("layout"),
+    gives("packed", "layout"),
+    gives("padded", "layout"),
+    field("tokens"),
+    field("shard"),
+    field("holdout"),
+];
+const MODEL: &[Field] = &[
+    field("layers"),
+    field("block"),
+    field("width"),
+    field("heads"),
+    field("kv"),
+    field("dim"),
+    field("ffn"),
+    field("norm"),
+    field("qk_norm"),
+    field("placement"),
+    field("positions"),
+    field("embedding"),
+    field("head"),
+    field("init"),
+    field("vocabulary"),
+];
+const TEACHER: &[Field] = &[field("model"), field("train"), field("checkpoint"), field("cache")];
+const TRAINING: &[Field] = &[field("loss"), field("optimizer"), field("lr"), field("batch"), field("clip"), field("precision")];
+const PLACEMENT: &[Field] =
+    &[field("entry"), gives("sublayer", "body"), gives("layer", "body"), field("boundary"), field("exit"), field("init")];
+const SCHEDULE: &[Field] = &[field("start"), repeats("at"), repeats("after"), repeats("every"), field("end")];
+const STUDY: &[Field] = &[
+    field("data"),
+    field("model"),
+    field("training"),
+    field("schedule"),
+    repeats("vary"),
+    repeats("except"),
+    field("seeds"),
+    repeats("control"),
+    repeats("measure"),
+    repeats("probe"),
+    repeats("claim"),
+    repeats("report"),
+];
+/// What `control … with { … }` may replace besides fields of models, trainings and data.
+const PARTS: &[Field] = &[field("data"), field("model"), field("training"), field("schedule")];
+
+/// Fields that have a use for items after a comma.
+const HAS_MORE: &[&str] = &["files", "placement"];
+
+/// The fields of a kind of declaration.
+pub(super) fn fields(kind: Kind) -> &'static [Field] {
+    match kind {
+        Kind::Data => DATA,
+        Kind::Model => MODEL,
+        Kind::Teacher => TEACHER,
+        Kind::Training => TRAINING,
+        Kind::Placement => PLACEMENT,
+        Kind::Schedule => SCHEDULE,
+        Kind::Study => STUDY,
+    }
+}
+
+/// Which words begin a statement in a body.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Vocabulary {
+    /// The fields of a declaration.
+    Of(Kind),
+    /// What `with` may replace in a declaration: fields, and arguments by dotted words (`optimizer.lr`).
+    With(Kind),
+    /// What `with` may replace in a study's arm.
+    Arm,
+}
+
+impl Vocabulary {
+    fn fields(self) -> Vec<Field> {
+        match self {
+            Vocabulary::Of(kind) | Vocabulary::With(kind) => fields(kind).to_vec(),
+            Vocabulary::Arm => [PARTS, MODEL, TRAINING, DATA].concat(),
+        }
+    }
+    fn is_dotted(self) -> bool {
+        !matches!(self, Vocabulary::Of(_))
+    }
+    /// The field that a word begins with.
+    fn find(self, word: &str) -> Option<Field> {
+        let first = if self.is_dotted() { word.split('.').next().unwrap_or(word) } else { word };
+        self.fields().into_iter().find(|field| field.name == first)
+    }
+}
+
+/// A body by statements.
+pub(super) struct Grouped<'a> {
+    pub(super) statements: Vec<Statement<'a>>,
+    /// Something in it is wrong.
+    pub(super) poisoned: bool,
+}
+
+/// The `let`s of a body.
+pub(super) fn lets(block: &Block) -> impl Iterator<Item = &Let> {
+    block.items.iter().filter_map(|item| match &item.content {
+        ItemContent::Let(binding) => Some(binding),
+        ItemContent::Phrase(_) => None,
+    })
+}
+
+/// The word that an expression is or begins a call with.
+fn word(expr: &Expr) -> Option<(&str, Span)> {
+    match &expr.kind {
+        ExprKind::Name(name) => Some((name, expr.span)),
+        ExprKind::Call { callee, .. } => Some((&callee.text, callee.span)),
+        ExprKind::Index { base, .. } => Some((&base.text, base.span)),
+        _ => None,
+    }
+}
+
+impl<'a> Checker<'a> {
+    /// Groups the items of a body into statements; `owner` is what the body belongs to, for messages.
+    pub(super) fn group(&self, block: &'a Block, vocabulary: Vocabulary, env: &Env<'a>, owner: &str) -> Grouped<'a> {
+        let mut grouped = Grouped { statements: Vec::new(), poisoned: self.is_at_fault(block.span) };
+        // Whether the statement before could be read: what belongs to one that could not is passed over.
+        let mut skipping = false;
+        for (index, item) in block.items.iter().enumerate() {
+            let ItemContent::Phrase(content) = &item.content else { continue };
+            let after_comma = item.separator.is_some_and(|separator| separator.kind == SeparatorKind::Comma);
+            let begins = item.label.as_ref().unwrap_or(content);
+            let Some(first) = begins.parts.first() else { continue };
+            let name = if let ExprKind::Name(name) = &first.kind { Some(name.as_str()) } else { None };
+            match name.and_then(|name| vocabulary.find(name).map(|field| (name, field))) {
+                Some((name, field)) => {
+                    skipping = false;
+                    let (label, said) = match &item.label {
+                        Some(label) => (Some(&label.parts[1..]), content.parts.as_slice()),
+                        None => (None, &content.parts[1..]),
+                    };
+                    let comma = block.items.get(index + 1).and_then(|next| next.separator);
+                    grouped.statements.push(Statement {
+                        key: field.key,
+                        head: name,
+                        head_span: first.span,
+                        doc: item.doc.as_deref(),
+                        label,
+                        said,
+                        more: Vec::new(),
+                        comma: comma.filter(|next| next.kind == SeparatorKind::Comma).map(|next| next.span),
+                        span: item.span,
+                        env: env.clone(),
+                        given: Vec::new(),
+                    });
+                }
+                None if after_comma && skipping => {}
+                None if after_comma && !grouped.statements.is_empty() => {
+                    if let Some(statement) = grouped.statements.last_mut() {
+                        statement.more.push(item);
+                        statement.span = statement.span.to(item.span);
+                    }
+                }
+                None => {
+                    skipping = true;
+                    grouped.poisoned = true;
+                    self.unknown_field(first, vocabulary, owner);
+                }
+            }
+        }
+        grouped
+    }
+
+    /// Something begins a statement and is no field.
+    pub(super) fn unknown_field(&self, first: &Expr, vocabulary: Vocabulary, owner: &str) {
+        if matches!(first.kind, ExprKind::Bad) {
+            return;
+        }
+        let fields = vocabulary.fields();
+        let known = fields.iter().map(|field| field.name);
+        let said = match word(first) {
+            Some((name, span)) if vocabulary.find(name).is_some() => {
+                Diagnostic::error("unexpected-words", format!("`{name}` is a field and no function"), span)
+                    .hint(format!("put a space behind `{name}`"))
+            }
+            Some((name, span)) => {
+                let said = Diagnostic::error("unknown-field", format!("unknown field `{name}` in {owner}"), span);
+                if nearest(name, known.clone()).is_some() {
+                    said.did_you_mean(name, known)
+                } else {
+                    said.hint(format!("the fields are {}", listed(known, "and")))
+                }
+            }
+            None => Diagnostic::error("missing-field-name", "a statement begins with the name of a field", first.span)
+                .hint(format!("the fields are {}", listed(known, "and"))),
+        };
+        self.say(said);
+    }
+
+    /// Says where a field is given a second time; keeps the first.
+    pub(super) fn once(&self, grouped: &mut Grouped<'a>, kind: Kind) {
+        let mut firsts: Vec<(&'static str, &'a str, Span)> = Vec::new();
+        let mut poisoned = false;
+        grouped.statements.retain(|statement| {
+            let repeats = fields(kind).iter().any(|field| field.key == statement.key && field.repeats);
+            // A dotted word gives an argument only.
+            if repeats || statement.head.contains('.') {
+                return true;
+            }
+            match firsts.iter().find(|(key, ..)| *key == statement.key) {
+                None => {
+                    firsts.push((statement.key, statement.head, statement.head_span));
+                    true
+                }
+                Some((_, head, span)) => {
+                    poisoned = true;
+                    self.say(if *head == statement.head {
+                        twice(format!("`{head}`"), statement.head_span, *span)
+                    } else {
+                        let message = format!("`{}` and `{head}` exclude each other", statement.head);
+                        Diagnostic::error("excluding-fields", message, statement.head_span)
+                            .note_at(*span, "the other one is given here")
+                            .hint("take one of them away")
+                    });
+                    false
+                }
+            }
+        });
+        grouped.poisoned |= poisoned;
+    }
+
+    /// Items that a statement's meaning leaves no room for.
+    pub(super) fn nothing_more(&self, statement: &Statement<'a>, vocabulary: Vocabulary, owner: &str) -> Option<()> {
+        let Some(item) = statement.more.first() else { return Some(()) };
+        self.left_over(item, vocabulary, owner)
+    }
+
+    /// An item that belongs to no statement: a misspelt field, most likely.
+    pub(super) fn left_over<T>(&self, item: &'a Item, vocabulary: Vocabulary, owner: &str) -> Option<T> {
+        if let ItemContent::Phrase(content) = &item.content
+            && let Some(first) = item.label.as_ref().unwrap_or(content).parts.first()
+        {
+            self.unknown_field(first, vocabulary, owner);
+        }
+        None
+    }
+}
+
+/// Reading the fields of a record.
+impl<'a> Checker<'a> {
+    /// Reads a field that may be left out: `Some(None)` if it is, `None` if it is wrong.
+    pub(super) fn optional<T>(
+        &self,
+        record: &Record<'a>,
+        key: &str,
+        read: impl FnOnce(&Statement<'a>, &mut Words<'_, 'a>) -> Option<T>,
+    ) -> Option<Option<T>> {
+        let Some(statement) = record.field(key) else { return Some(None) };
+        let scope = Scope { env: &statement.env, record: Some(record) };
+        let mut words = self.said(statement, scope)?;
+        let value = read(statement, &mut words)?;
+        words.finish()?;
+        if !HAS_MORE.contains(&statement.head) {
+            self.nothing_more(statement, Vocabulary::Of(record.kind), &format!("`{}`", record.owner))?;
+        }
+        Some(Some(value))
+    }
+
+    /// Reads a field that may not be left out; [`Checker::complete`] says so if it is.
+    pub(super) fn needed<T>(
+        &self,
+        record: &Record<'a>,
+        key: &str,
+        read: impl FnOnce(&Statement<'a>, &mut Words<'_, 'a>) -> Option<T>,
+    ) -> Option<T> {
+        self.optional(record, key, read).flatten()
+    }
+
+    /// The value given, or the default, which is noted.
+    pub(super) fn or_default<T>(&self, record: &Record<'a>, field: &str, given: Option<T>, shown: &str, default: T) -> T {
+        given.unwrap_or_else(|| {
+            self.fill(record, field, shown);
+            default
+        })
+    }
+
+    /// Says which fields are missing, unless something else is wrong with the declaration.
+    pub(super) fn complete(&self, record: &Record<'a>, needed: &[(&str, &str)]) -> Option<()> {
+        self.all_used(record)?;
+        let missing: Vec<&str> = needed.iter().filter(|(key, _)| record.field(key).is_none()).map(|(_, name)| *name).collect();
+        if record.poisoned {
+            return None;
+        }
+        if missing.is_empty() {
+            return Some(());
+        }
+        if record.bodies.iter().any(|body| self.is_at_fault(*body)) {
+            return None;
+        }
+        let message = format!("`{}` lacks {}", record.owner, listed(missing, "and"));
+        self.fail(Diagnostic::error("missing-field", message, record.name_span))
+    }
+}

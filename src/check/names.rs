@@ -1,0 +1,237 @@
+//! Names by kind: what each file declares and takes from others.
+//!
+//! Owns resolution and the words for what is not found. Knows no fields. Invariant: a name that is missing because something else
+//! went wrong is `broken`, and nothing more is said about it.
+
+use std::collections::BTreeSet;
+
+use indexmap::IndexMap;
+
+use super::{Checker, LIBRARY, load};
+use crate::diagnostic::{Diagnostic, nearest};
+use crate::source::Span;
+use crate::syntax::ast::{Declaration, Entry, Let, Use, Word};
+
+/// Kinds of declarations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
+    Data,
+    Model,
+    Teacher,
+    Training,
+    Placement,
+    Schedule,
+    Study,
+}
+
+impl Kind {
+    const ALL: [Kind; 7] = [Kind::Data, Kind::Model, Kind::Teacher, Kind::Training, Kind::Placement, Kind::Schedule, Kind::Study];
+
+    /// The word of the language.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Kind::Data => "data",
+            Kind::Model => "model",
+            Kind::Teacher => "teacher",
+            Kind::Training => "training",
+            Kind::Placement => "placement",
+            Kind::Schedule => "schedule",
+            Kind::Study => "study",
+        }
+    }
+    fn read(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+}
+
+/// A declaration and the unit that it stands in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Declared<'a> {
+    pub(super) unit: usize,
+    pub(super) kind: Kind,
+    pub(super) declaration: &'a Declaration,
+}
+
+/// The names that one file can use.
+#[derive(Default)]
+pub(super) struct Names<'a> {
+    declared: IndexMap<(Kind, &'a str), (Declared<'a>, Span)>,
+    lets: IndexMap<&'a str, (usize, &'a Let, Span)>,
+    broken: BTreeSet<&'a str>,
+}
+
+/// Gathers the names of a unit; those of the units that it uses are at hand.
+pub(super) fn collect<'a>(checker: &Checker<'a>, unit: usize) -> Names<'a> {
+    let mut names = Names::default();
+    let this = &checker.units[unit];
+    let mut uses = this.uses.iter();
+    for entry in &this.tree.entries {
+        match entry {
+            Entry::Use(entry) => {
+                let used = uses.next().copied().flatten();
+                names.take(checker, entry, used);
+            }
+            Entry::Let(binding) => names.bind(checker, &binding.name.text, (unit, binding, binding.name.span)),
+            Entry::Declaration(declaration) => names.declare(checker, unit, declaration),
+        }
+    }
+    names
+}
+
+impl<'a> Names<'a> {
+    fn declare(&mut self, checker: &Checker<'a>, unit: usize, declaration: &'a Declaration) {
+        let Word { text, span } = &declaration.keyword;
+        let name = &declaration.name;
+        let Some(kind) = Kind::read(text) else {
+            self.broken.insert(&name.text);
+            let known = Kind::ALL.map(Kind::word);
+            let said = Diagnostic::error("unknown-keyword", format!("`{text}` declares nothing"), *span);
+            let said = said.did_you_mean(text, known.into_iter().chain(["use", "let"]));
+            return checker.say(said.hint(format!("a declaration begins with {}", listed(known, "or"))));
+        };
+        self.insert(checker, &name.text, (Declared { unit, kind, declaration }, name.span));
+    }
+
+    fn insert(&mut self, checker: &Checker<'a>, name: &'a str, entry: (Declared<'a>, Span)) {
+        let kind = entry.0.kind;
+        match self.declared.get(&(kind, name)) {
+            Some((_, first)) => checker.say(twice(format!("the {} `{name}`", kind.word()), entry.1, *first)),
+            None => drop(self.declared.insert((kind, name), entry)),
+        }
+    }
+
+    fn bind(&mut self, checker: &Checker<'a>, name: &'a str, entry: (usize, &'a Let, Span)) {
+        match self.lets.get(name) {
+            Some((_, _, first)) => checker.say(twice(format!("`{name}`"), entry.2, *first)),
+            None => drop(self.lets.insert(name, entry)),
+        }
+    }
+
+    fn take(&mut self, checker: &Checker<'a>, entry: &'a Use, used: Option<usize>) {
+        let Some(used) = used else {
+            self.broken.extend(entry.names.iter().map(|word| word.text.as_str()));
+            return;
+        };
+        let theirs = &checker.names[used];
+        for word in &entry.names {
+            let name = word.text.as_str();
+            let mut found = false;
+            for kind in Kind::ALL {
+                if let Some((declared, _)) = theirs.declared.get(&(kind, name)) {
+                    found = true;
+                    self.insert(checker, name, (*declared, word.span));
+                }
+            }
+            if let Some((unit, binding, _)) = theirs.lets.get(name) {
+                found = true;
+                self.bind(checker, name, (*unit, binding, word.span));
+            }
+            if !found {
+                self.broken.insert(name);
+                if !theirs.broken.contains(name) {
+                    let (from, _) = load::origin(&entry.from);
+                    let known = theirs.declared.keys().map(|(_, name)| *name).chain(theirs.lets.keys().copied());
+                    let message = format!("no `{name}` in {}", quoted(from));
+                    checker.say(Diagnostic::error("unknown-name", message, word.span).did_you_mean(name, known));
+                }
+            }
+        }
+    }
+
+    /// All declarations of this file itself.
+    pub(super) fn own(&self, unit: usize) -> impl Iterator<Item = Declared<'a>> {
+        self.declared.values().map(|(declared, _)| *declared).filter(move |declared| declared.unit == unit)
+    }
+
+    /// All declarations of a kind that can be named here.
+    pub(super) fn of(&self, kind: Kind) -> impl Iterator<Item = Declared<'a>> {
+        self.declared.values().map(|(declared, _)| *declared).filter(move |declared| declared.kind == kind)
+    }
+
+    /// A `let` by its name, with its unit.
+    pub(super) fn binding(&self, name: &str) -> Option<(usize, &'a Let)> {
+        self.lets.get(name).map(|(unit, binding, _)| (*unit, *binding))
+    }
+
+    /// The names of `let`s.
+    pub(super) fn bindings(&self) -> impl Iterator<Item = &'a str> {
+        self.lets.keys().copied()
+    }
+}
+
+impl<'a> Checker<'a> {
+    /// The declaration of a kind that `name` stands for in a unit.
+    pub(super) fn declared(&self, unit: usize, kind: Kind, name: &str, span: Span) -> Option<Declared<'a>> {
+        let names = &self.names[unit];
+        if let Some((declared, _)) = names.declared.get(&(kind, name)) {
+            return Some(*declared);
+        }
+        if self.is_broken(unit, name) {
+            return None;
+        }
+        let said = Diagnostic::error("unknown-name", format!("no {} is called `{name}`", kind.word()), span);
+        let of_kind = |wanted: &(Kind, &'a str)| (wanted.0 == kind).then_some(wanted.1);
+        let near = nearest(name, names.declared.keys().filter_map(of_kind));
+        let said = match near {
+            Some(near) => said.hint(format!("did you mean `{near}`?")),
+            None => match Kind::ALL.into_iter().find(|other| names.declared.contains_key(&(*other, name))) {
+                Some(other) => said.hint(format!("`{name}` is a {}", other.word())),
+                None => match library_of(kind, name) {
+                    Some(library) => said.hint(format!("take it from the standard library: `use {library} ({name})`")),
+                    None => said,
+                },
+            },
+        };
+        self.fail(said)
+    }
+
+    /// Whether a name is missing because of something that has been said already.
+    pub(super) fn is_broken(&self, unit: usize, name: &str) -> bool {
+        if self.names.get(unit).is_some_and(|names| names.broken.contains(name)) {
+            return true;
+        }
+        // A declaration that could not be read is not in the tree, but its name stands in the text behind a keyword.
+        let this = &self.units[unit];
+        let text = &self.sources.get(this.file).text;
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        this.has_syntax_errors
+            && text
+                .split(|c: char| !is_name(c))
+                .filter(|word| !word.is_empty())
+                .zip(words_after(text))
+                .any(|(keyword, next)| next == name && (Kind::read(keyword).is_some() || keyword == "let"))
+    }
+}
+
+fn words_after(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty()).skip(1)
+}
+
+fn library_of(kind: Kind, name: &str) -> Option<&'static str> {
+    let heading = format!("{} {name}", kind.word());
+    let declares =
+        |text: &str| text.lines().any(|line| line.strip_prefix(&heading).is_some_and(|rest| rest.starts_with([' ', '('])));
+    LIBRARY.into_iter().find(|(_, text)| declares(text)).map(|(library, _)| library)
+}
+
+/// Something is given a second time.
+pub(super) fn twice(what: String, second: Span, first: Span) -> Diagnostic {
+    Diagnostic::error("given-twice", format!("{what} is given twice"), second)
+        .label("a second time")
+        .note_at(first, "given here first")
+        .hint("take one of them away")
+}
+
+/// `a`, `b` or `c`.
+pub(super) fn listed<'s>(names: impl IntoIterator<Item = &'s str>, last: &str) -> String {
+    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., end] => format!("{} {last} {end}", most.join(", ")),
+    }
+}
+
+fn quoted(from: &str) -> String {
+    if from.starts_with("std.") { format!("`{from}`") } else { format!("\"{from}\"") }
+}
