@@ -14,8 +14,10 @@ pub(super) fn embedding<T: Tape<f32, Cpu>>(
 ) -> Result<Matrix<f32, Cpu>, Fault<Cpu>> {
     let width = table.shape().1;
     let from = values(table);
-    let tokens = rows.cells.tokens.iter().map(|token| *token as usize * width);
-    let x: Vec<f32> = tokens.flat_map(|start| from[start..start + width].iter().copied()).collect();
+    let mut x = Vec::with_capacity(rows.cells.tokens.len() * width);
+    for token in &rows.cells.tokens {
+        x.extend_from_slice(&from[*token as usize * width..][..width]);
+    }
     let y = Cpu::default().try_tensor_from_vec(x, (rows.rows * rows.context, width))?;
     if T::OWNS_TAPE {
         let (ghost, table, cells) = (y.ghost(), table.clone(), rows.cells.clone());
