@@ -50,15 +50,18 @@ impl<'c, 'a> Field<'c, 'a> {
             values.reverse();
             (values, None)
         };
-        let mut field = Self { axes, cells: (0..count).map(cell).collect(), controls: Vec::new() };
-        for statement in record.repeated.iter().filter(|statement| statement.key == "except") {
-            field.except(checker, statement)?;
-        }
-        if field.cells.iter().all(|(_, excepted)| excepted.is_some()) {
-            let at = record.repeated.iter().rfind(|statement| statement.key == "except").map_or(record.name_span, |s| s.span);
+        Some(Self { axes, cells: (0..count).map(cell).collect(), controls: Vec::new() })
+    }
+
+    /// Takes the cells of every `except` away.
+    pub(super) fn take_away(&mut self, checker: &Checker<'a>, record: &Record<'a>) -> Option<()> {
+        let excepts = || record.repeated.iter().filter(|statement| statement.key == "except");
+        let all: Vec<Option<()>> = excepts().map(|statement| self.except(checker, statement)).collect();
+        if self.cells.iter().all(|(_, excepted)| excepted.is_some()) {
+            let at = excepts().last().map_or(record.name_span, |statement| statement.span);
             return checker.fail(Diagnostic::error("no-arms", "no arm is left", at));
         }
-        Some(field)
+        all.into_iter().collect()
     }
 
     fn except(&mut self, checker: &Checker<'a>, statement: &Statement<'a>) -> Option<()> {

@@ -10,6 +10,10 @@ use crate::source::Span;
 use crate::study::equation::{Equation, Scalar, Stream, Sublayer};
 use crate::syntax::ast::{Argument, Block, Expr, ExprKind, ItemContent, Operator};
 
+/// Names of the algebra, which parameters and `let`s of a placement cannot have.
+pub(super) const RESERVED: [&str; 16] =
+    ["x", "x0", "f", "l", "L", "L_active", "step", "norm", "attention", "ffn", "gain", "learned", "stop", "sqrt", "min", "max"];
+
 /// Where an equation stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
@@ -160,6 +164,7 @@ impl<'c, 'a> Reader<'c, 'a> {
                         Some(Term::Factors(_)) => {
                             let message = "a learned factor cannot be shared yet";
                             self.fail::<()>(Diagnostic::error("not-yet-supported", message, value.span));
+                            self.scalars.push((name, Scalar::Number(f64::NAN)));
                         }
                         // Later uses of the name stay silent.
                         None => {
@@ -241,7 +246,9 @@ impl<'c, 'a> Reader<'c, 'a> {
             }
             return Some(Term::Scalar(scalar.clone()));
         }
-        match self.checker.meaning(name, scope) {
+        // A name of the algebra cannot be bound; where one is, that has been said.
+        let meaning = if RESERVED.contains(&name) { None } else { self.checker.meaning(name, scope) };
+        match meaning {
             Some(Some((said, env))) => return self.meaning(name, said, &env, span),
             Some(None) => {
                 self.fine = false;
@@ -358,6 +365,11 @@ impl<'c, 'a> Reader<'c, 'a> {
             Operator::Power => fold(Scalar::Power(Box::new(a), Box::new(b))),
             _ => return self.fail(comparison(at)),
         };
+        self.constant(scalar, span)
+    }
+
+    /// A scalar; a constant that is no finite number is refused.
+    fn constant(&mut self, scalar: Scalar, span: Span) -> Option<Term> {
         match scalar {
             Scalar::Number(value) if !value.is_finite() => {
                 self.fail(Diagnostic::error("not-finite", format!("this is {value}"), span))
@@ -409,7 +421,7 @@ impl<'c, 'a> Reader<'c, 'a> {
             "sqrt" => {
                 let [input] = self.operands(arguments, span)?;
                 let input = self.scalar(input, scope)?;
-                Some(Term::Scalar(fold(Scalar::Sqrt(Box::new(input)))))
+                self.constant(fold(Scalar::Sqrt(Box::new(input))), span)
             }
             _ => {
                 let [a, b] = self.operands(arguments, span)?;

@@ -156,7 +156,7 @@ fn word(expr: &Expr) -> Option<(&str, Span)> {
 impl<'a> Checker<'a> {
     /// Groups the items of a body into statements; `owner` is what the body belongs to, for messages.
     pub(super) fn group(&self, block: &'a Block, vocabulary: Vocabulary, env: &Env<'a>, owner: &str) -> Grouped<'a> {
-        let mut grouped = Grouped { statements: Vec::new(), poisoned: self.is_at_fault(block.span) };
+        let mut grouped = Grouped { statements: Vec::new(), poisoned: self.is_unreadable(block.span) };
         // Whether the statement before could be read: what belongs to one that could not is passed over.
         let mut skipping = false;
         for (index, item) in block.items.iter().enumerate() {
@@ -165,6 +165,11 @@ impl<'a> Checker<'a> {
             let begins = item.label.as_ref().unwrap_or(content);
             let Some(first) = begins.parts.first() else { continue };
             let name = if let ExprKind::Name(name) = &first.kind { Some(name.as_str()) } else { None };
+            // `placement attention: pre, ffn: post`: the second colon belongs to the first.
+            let goes_on = after_comma
+                && item.label.as_ref().is_some_and(|label| label.parts.len() == 1)
+                && grouped.statements.last().is_some_and(|last| last.key == "placement" && last.label.is_some());
+            let name = name.filter(|_| !goes_on);
             match name.and_then(|name| vocabulary.find(name).map(|field| (name, field))) {
                 Some((name, field)) => {
                     skipping = false;

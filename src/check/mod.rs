@@ -84,8 +84,12 @@ struct Checker<'a> {
     units: &'a [Unit],
     names: Vec<Names<'a>>,
     said: RefCell<Said>,
+    /// So many diagnostics are about texts that could not be read.
+    unreadable: usize,
     /// Addresses of what is being evaluated, to find cycles.
     active: RefCell<Vec<usize>>,
+    /// Addresses on a cycle that has been said.
+    circular: RefCell<HashSet<usize>>,
     fuel: Cell<u32>,
 }
 
@@ -98,9 +102,10 @@ struct Said {
 
 impl<'a> Checker<'a> {
     fn new(sources: &'a Sources, units: &'a [Unit], said: Vec<Diagnostic>) -> Self {
+        let unreadable = said.len();
         let said = RefCell::new(Said { list: said, seen: HashSet::new() });
-        let (active, fuel) = (RefCell::default(), Cell::new(FUEL));
-        let mut checker = Self { sources, units, names: Vec::new(), said, active, fuel };
+        let (active, circular, fuel) = (RefCell::default(), RefCell::default(), Cell::new(FUEL));
+        let mut checker = Self { sources, units, names: Vec::new(), said, unreadable, active, circular, fuel };
         // Units stand behind those that they use.
         for unit in 0..units.len() {
             let names = names::collect(&checker, unit);
@@ -125,18 +130,33 @@ impl<'a> Checker<'a> {
 
     /// Whether an error has been said about words inside `span`.
     fn is_at_fault(&self, span: Span) -> bool {
+        self.is_among(usize::MAX, span)
+    }
+
+    /// Whether something inside `span` could not be read.
+    fn is_unreadable(&self, span: Span) -> bool {
+        self.is_among(self.unreadable, span)
+    }
+
+    /// Whether one of the first `count` diagnostics is an error about words inside `span`.
+    fn is_among(&self, count: usize, span: Span) -> bool {
         let inside = |said: &Diagnostic| {
             said.severity == Severity::Error
                 && said.span.file == span.file
                 && span.start <= said.span.start
                 && said.span.start < span.end.max(span.start + 1)
         };
-        self.said.borrow().list.iter().any(inside)
+        self.said.borrow().list.iter().take(count).any(inside)
     }
 
     /// Runs `evaluate`, which may come back here for the same `address`: that is a cycle.
     fn guarded<T>(&self, address: usize, span: Span, evaluate: impl FnOnce() -> Option<T>) -> Option<T> {
-        if self.active.borrow().contains(&address) {
+        if self.circular.borrow().contains(&address) {
+            return None;
+        }
+        let first = self.active.borrow().iter().position(|active| *active == address);
+        if let Some(first) = first {
+            self.circular.borrow_mut().extend(&self.active.borrow()[first..]);
             return self.fail(Diagnostic::error("cycle", "this is defined by itself", span));
         }
         let fuel = self.fuel.get();

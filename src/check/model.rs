@@ -104,21 +104,24 @@ impl<'a> Checker<'a> {
             && layers.value % block.value != 0
         {
             let message = format!("{} layers are not a whole number of blocks of {}", layers.value, block.value);
-            let said = Diagnostic::error("blocks-do-not-fit", message, block.span).note_at(layers.span, "layers given here");
+            let (at, other) = self.blamed(record, ("block", block.span), ("layers", layers.span));
+            let said = Diagnostic::error("blocks-do-not-fit", message, at).note_at(other, "this does not fit");
             fine = self.fail(said.hint(format!("{} would fit", divisors(layers.value))));
         }
         if let (Some(Some(width)), Some(Some(heads)), Some(None)) = (width, heads, dim)
             && width.value % heads.value != 0
         {
             let message = format!("`width` {} is not divisible into {} heads", width.value, heads.value);
-            let said = Diagnostic::error("heads-do-not-fit", message, heads.span).note_at(width.span, "width given here");
+            let (at, other) = self.blamed(record, ("heads", heads.span), ("width", width.span));
+            let said = Diagnostic::error("heads-do-not-fit", message, at).note_at(other, "this does not fit");
             fine = self.fail(said.hint(format!("{} heads would fit, or give `dim`", divisors(width.value))));
         }
         if let (Some(Some(heads)), Some(Some(kv))) = (heads, kv)
             && heads.value % kv.value != 0
         {
             let message = format!("{} key/value heads do not divide {} heads", kv.value, heads.value);
-            let said = Diagnostic::error("kv-does-not-fit", message, kv.span).note_at(heads.span, "heads given here");
+            let (at, other) = self.blamed(record, ("kv", kv.span), ("heads", heads.span));
+            let said = Diagnostic::error("kv-does-not-fit", message, at).note_at(other, "this does not fit");
             fine = self.fail(said.hint(format!("{} would fit", divisors(heads.value))));
         }
         let (layers, block, width, heads, kv, dim) = (layers??, block?, width??, heads??, kv?, dim?);
@@ -146,6 +149,11 @@ impl<'a> Checker<'a> {
             |dim| dim.value,
         );
         Some(Shape { layers, block, width: width.value, heads: heads.value, kv, dim })
+    }
+
+    /// Which of two values that do not fit is at fault: the `usual` one, unless only the other was put in from outside.
+    fn blamed(&self, record: &Record<'a>, usual: (&str, Span), other: (&str, Span)) -> (Span, Span) {
+        if record.is_own(usual.0) && !record.is_own(other.0) { (other.1, usual.1) } else { (usual.1, other.1) }
     }
 
     /// RoPE rotates pairs.

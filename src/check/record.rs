@@ -133,4 +133,9 @@ impl<'a> Record<'a> {
     pub(super) fn field(&self, key: &str) -> Option<&Statement<'a>> {
         self.fields.get(key)
     }
+    /// Whether the declaration's own body gives a field, and neither `with` nor an axis nor a control.
+    pub(super) fn is_own(&self, key: &str) -> bool {
+        let inside = |body: &Span, span: Span| body.file == span.file && body.start <= span.start && span.end <= body.end;
+        self.field(key).is_none_or(|statement| self.bodies.first().is_some_and(|body| inside(body, statement.span)))
+    }
 }

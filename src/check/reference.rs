@@ -9,6 +9,7 @@ use indexmap::IndexMap;
 
 use super::Checker;
 use super::arguments::{keyless, unknown_argument};
+use super::equation::RESERVED;
 use super::expr::Amount;
 use super::fields::{Vocabulary, lets};
 use super::names::{Declared, Kind, twice};
@@ -17,10 +18,6 @@ use super::words::Words;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::syntax::ast::{Argument, DeclarationBody, Expr, ExprKind, Let, Word};
-
-/// Words that mean something in equations and cannot be names of parameters or `let`s of a placement.
-const RESERVED: [&str; 14] =
-    ["x", "x0", "f", "l", "L", "L_active", "step", "norm", "attention", "ffn", "gain", "learned", "stop", "sqrt"];
 
 /// A call's arguments and where they stand.
 struct Call<'c, 'a> {

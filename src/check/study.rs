@@ -106,21 +106,23 @@ impl<'a> Checker<'a> {
         let axes = self.axes(record, &mut ids);
         let are_whole = axes.iter().all(Option::is_some);
         let axes: Vec<Varied<'a>> = axes.into_iter().flatten().collect();
-        // With an axis missing, nothing can be said about references to arms.
-        let mut field = if are_whole { Field::new(self, record, &axes) } else { None };
-        let controls = self.controls(record, field.as_mut(), &mut ids);
+        // With an axis missing, nothing can be said about references to arms, but the parts that are left can still be read.
+        let mut field = Field::new(self, record, &axes);
+        let excepted = are_whole.then(|| field.as_mut()).flatten().map(|field| field.take_away(self, record));
+        let controls = self.controls(record, field.as_mut().filter(|_| are_whole), &mut ids);
+        let refer = field.as_ref().filter(|_| are_whole);
         let seeds = self.seeds(record);
         let measures = self.measures(record);
         let of = |key: &'static str| record.repeated.iter().filter(move |statement| statement.key == key);
         let probes: Vec<_> = of("probe").map(|statement| self.probe(record, statement)).collect();
-        let claims = self.claims(record, field.as_ref());
-        let reports: Vec<_> = of("report").map(|statement| self.report(record, statement, field.as_ref())).collect();
+        let claims = self.claims(record, refer);
+        let reports: Vec<_> = of("report").map(|statement| self.report(record, statement, refer)).collect();
         let mut memo = Memo::default();
         let base = self.bases(record, &axes, &mut memo);
-        self.all_parts(record, &axes)?;
+        let complete = self.all_parts(record, &axes);
 
-        let field = field?;
-        let controls: Option<Vec<Controlled<'a>>> = controls.into_iter().collect();
+        // Arms that should have been taken away may be at fault for that reason.
+        let field = field.filter(|_| excepted != Some(None))?;
         let asks_kl = measures.iter().flatten().find(|(measure, _)| measure.metric == Metric::Kl).map(|(_, span)| *span);
         let cells: Vec<usize> = field.left().collect();
         let mut made: Vec<Option<Parts>> = Vec::new();
@@ -133,6 +135,8 @@ impl<'a> Checker<'a> {
             replacements.extend(&control.replacements);
             made.push(self.parts(unit, record, &replacements, asks_kl, &mut memo));
         }
+        complete?;
+        let controls: Option<Vec<Controlled<'a>>> = controls.into_iter().collect();
         let made: Option<Vec<Parts>> = made.into_iter().collect();
         let claims: Option<Vec<Claimed<'a>>> = claims.into_iter().collect();
         let probes: Option<Vec<Probed>> = probes.into_iter().collect();
@@ -455,13 +459,13 @@ impl<'a> Checker<'a> {
     fn measures(&self, record: &Record<'a>) -> Option<Vec<(Measure, Span)>> {
         let measures: Vec<_> =
             record.repeated.iter().filter(|s| s.key == "measure").map(|statement| self.measure(record, statement)).collect();
-        let all: Vec<(Measure, Span)> = measures.into_iter().collect::<Option<Vec<_>>>()?.into_iter().flatten().collect();
+        let all: Vec<(Measure, Span)> = measures.iter().flatten().flatten().copied().collect();
         for (index, (measure, span)) in all.iter().enumerate() {
             if let Some((_, first)) = all[..index].iter().find(|(known, _)| known.metric == measure.metric) {
                 return self.fail(twice(format!("`{}`", measure.metric.name()), *span, *first));
             }
         }
-        Some(all)
+        measures.iter().all(Option::is_some).then_some(all)
     }
 
     /// The measures, with those that claims need.
