@@ -3,4 +3,8 @@
 //! Owns counts. Invariant: parameter shapes are one function of the architecture ([`params::parameters`]), used to price, to
 //! allocate, to load and to export.
 
+pub mod matching;
 pub mod params;
+#[cfg(test)]
+mod testing;
+pub mod tokens;
