@@ -85,7 +85,10 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     known
         .into_iter()
         .map(|name| (strsim::damerau_levenshtein(word, name), name))
-        .filter(|(distance, name)| *distance <= allowed && *name != word)
+        // Words without a letter in common are not near, however short they are.
+        .filter(|(distance, name)| {
+            *distance <= allowed && *distance < word.chars().count().max(name.chars().count()) && *name != word
+        })
         .min()
         .map(|(_, name)| name)
 }

@@ -6,9 +6,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use xrun::check::{LIBRARY, check};
+use xrun::check::{Checked, LIBRARY, Origin, check};
 use xrun::diagnostic::{Diagnostic, Severity};
 use xrun::source::{Source, World};
+use xrun::study::equation::{Scalar, Stream};
+use xrun::study::placement::Body;
+use xrun::study::schedule::{Action, GrowFrom, Insert};
+use xrun::study::{Embedding, Init, Layers, Linear, LossTerm, Optimizer, Quantity, Relation, Study, TeacherSource, Vocabulary};
 
 /// Texts by name.
 #[derive(Default)]
@@ -128,4 +132,314 @@ fn the_library_checks() {
         let checked = check(&Memory::default(), Source::new(format!("{name}.copy"), text));
         assert!(checked.problems.is_empty(), "{}", checked.problems.render(&checked.sources, false));
     }
+}
+
+/// Texts cut, doubled and mixed: whatever comes in, something comes out.
+#[test]
+fn no_text_makes_it_panic() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/check");
+    let mut texts: Vec<String> =
+        cases(&folder).iter().map(|path| std::fs::read_to_string(path).expect("a readable case")).collect();
+    texts.extend(LIBRARY.map(|(_, text)| text.to_owned()));
+    // A small linear generator: the same texts in every run.
+    let mut state = 42u64;
+    let mut below = |bound: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % bound.max(1)
+    };
+    let rounds = std::env::var("XRUN_FUZZ").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(150);
+    for _ in 0..rounds {
+        let text = &texts[below(texts.len())];
+        let mut lines: Vec<&str> = text.lines().collect();
+        let other = &texts[below(texts.len())];
+        let others: Vec<&str> = other.lines().collect();
+        for _ in 0..=below(3) {
+            let at = below(lines.len());
+            match below(3) {
+                0 => drop(lines.remove(at)),
+                1 => lines.insert(at, others[below(others.len())]),
+                _ => {
+                    let next = below(lines.len());
+                    lines.swap(at, next);
+                }
+            }
+            lines.push("");
+        }
+        let mut words: Vec<String> =
+            lines.join("\n").split_inclusive([' ', '(', ')', ',', '{', '}', ':']).map(str::to_owned).collect();
+        for _ in 0..=below(4) {
+            let (at, from) = (below(words.len()), below(words.len()));
+            match below(3) {
+                0 => drop(words.remove(at)),
+                1 => words[at] = words[from].clone(),
+                _ => words.swap(at, from),
+            }
+            words.push(" ".to_owned());
+        }
+        let checked = check(&Memory::default(), Source::new("mixed.exp", words.concat()));
+        for said in checked.problems.sorted() {
+            assert!(!checked.sources.text(said.span).is_empty() || said.span.start == said.span.end);
+        }
+        checked.problems.render(&checked.sources, false);
+    }
+}
+
+fn checked(text: &str) -> Checked {
+    check(&Memory::default(), Source::new("study.exp", text))
+}
+
+fn without_errors(checked: Checked) -> Checked {
+    assert!(!checked.problems.has_errors(), "{}", checked.problems.render(&checked.sources, false));
+    checked
+}
+
+/// Declarations that most tests begin with.
+const PARTS: &str = "
+use std.placements (pre, post, deepnorm, mix_ln)
+use std.schedules (joint, grow, grow_frozen)
+data tales { generate tales(documents: 100), context 16 tokens }
+model tiny { layers 4, block 2 layers, width 8, heads 2, ffn swiglu(2 * width), placement pre, init normal(0.02 * sqrt(4096 / width)) }
+training plain { loss cross_entropy, optimizer adamw(lr: 1e-3), batch 4 sequences }
+";
+
+fn study(body: &str) -> Study {
+    let text = format!("{PARTS}\nstudy s {{\n{body}\n}}\n");
+    without_errors(checked(&text)).studies.pop().expect("a study")
+}
+
+fn names(study: &Study) -> Vec<&str> {
+    study.arms.iter().map(|arm| arm.name.as_str()).collect()
+}
+
+#[test]
+fn arms_are_the_cells_of_the_axes_and_then_the_controls() {
+    let study = study(
+        "data tales, model tiny, training plain
+         vary placement over pre, post
+         vary schedule over joint(steps: 10), grow(phase: 5 steps), grow(phase: 6 steps)
+         except [post, grow(phase: 6 steps)]
+         seeds [1, 7]
+         /// As much computed.
+         control long: [post, joint] matched to [post, grow(phase: 5 steps)] on active_layer_tokens
+         control wide: [pre, joint] with { width 16, schedule joint(steps: 12), optimizer.lr 1e-4 } matched to [long] on tokens",
+    );
+    let expected = [
+        "[pre, joint]",
+        "[pre, grow(phase: 5 steps)]",
+        "[pre, grow(phase: 6 steps)]",
+        "[post, joint]",
+        "[post, grow(phase: 5 steps)]",
+        "long",
+        "wide",
+    ];
+    assert_eq!(names(&study), expected);
+    assert_eq!(study.seeds, [1, 7]);
+    let long = study.arms[5].control.as_ref().expect("a control");
+    assert_eq!(long.doc.as_deref(), Some("As much computed."));
+    assert_eq!(long.matched.map(|matched| (matched.to, matched.on)), Some((4, Quantity::ActiveLayerTokens)));
+    assert_eq!(study.arms[5].values["schedule"], "joint");
+    let wide = &study.arms[6];
+    assert_eq!(wide.control.as_ref().and_then(|control| control.matched).map(|matched| matched.to), Some(5));
+    assert_eq!((wide.recipe.model.width, study.arms[0].recipe.model.width), (16, 8));
+    let Optimizer::AdamW { lr, .. } = wide.recipe.training.optimizer;
+    assert_eq!(lr, 1e-4);
+    // Fields that follow from others follow from the new ones, and equal parts are shared.
+    assert_eq!(wide.recipe.model.ffn, xrun::study::Ffn::SwiGlu { width: 32 });
+    assert_eq!(wide.recipe.model.init, Init::Normal { std: 0.02 * 16.0 });
+    assert!(std::sync::Arc::ptr_eq(&study.arms[0].recipe.data, &wide.recipe.data));
+}
+
+#[test]
+fn axes_reach_into_arguments_and_move_together() {
+    let study = study(
+        "data tales, model tiny, training plain, schedule joint(steps: 10)
+         vary training.optimizer.lr over 1e-3, .5e-3
+         vary (width, heads) over (8, 2), (16, 4)
+         vary schedule.steps over 10, 20 steps
+         except [lr: 0.0005, width: 16]
+         claim c: validation_ce[lr: 1e-3, heads: 4] < validation_ce[5e-4] + 0.5
+         report ablation(rows: lr, columns: [width, steps])",
+    );
+    assert_eq!(study.axes.iter().map(|axis| axis.name.as_str()).collect::<Vec<_>>(), ["lr", "width, heads", "steps"]);
+    assert_eq!(names(&study)[0], "[1e-3, (8, 2), 10]");
+    let shapes: Vec<_> = study.arms.iter().map(|arm| (arm.recipe.model.width, arm.recipe.model.heads)).collect();
+    assert_eq!(shapes, [(8, 2), (8, 2), (16, 4), (16, 4), (8, 2), (8, 2)]);
+    let claim = &study.claims[0];
+    let arms = |linear: &Linear| linear.terms[0].1.arms.arms.clone();
+    assert_eq!((arms(&claim.left), arms(&claim.right), claim.right.constant), (vec![2, 3], vec![4, 5], 0.5));
+    assert_eq!(study.reports[0].columns, ["width, heads", "steps"]);
+    // Claimed, so measured.
+    assert_eq!(study.measures.len(), 1);
+}
+
+#[test]
+fn claims_are_linear_in_their_metrics() {
+    let study = study(
+        "data tales, model tiny, training plain
+         vary placement over pre, post
+         vary schedule over joint(steps: 10), grow(phase: 5 steps)
+         control long: [post, joint] matched to [post, grow] on tokens
+         claim they_interact: (validation_ce[post, grow] - validation_ce[pre, grow])
+                              < (validation_ce[post, joint] - validation_ce[pre, joint])
+         claim same: 2 * validation_ce[post] / 4 ~ -(perplexity[long] - 3) within 1%
+         claim crosses: validation_ce[grow, post] overtakes validation_ce[pre, grow] after grow 1
+         claim early: validation_ce[post] > validation_ce[pre] at step 5",
+    );
+    let [interact, same, crosses, early] = study.claims.as_slice() else { panic!("four claims") };
+    let terms = |linear: &Linear| linear.terms.iter().map(|(factor, term)| (*factor, term.arms.arms.clone())).collect::<Vec<_>>();
+    assert_eq!(terms(&interact.left), [(1.0, vec![3]), (-1.0, vec![1])]);
+    assert_eq!(terms(&interact.right), [(1.0, vec![2]), (-1.0, vec![0])]);
+    assert_eq!(terms(&same.left), [(0.5, vec![2, 3])]);
+    assert_eq!((terms(&same.right), same.right.constant), (vec![(-1.0, vec![4])], 3.0));
+    assert_eq!(same.relation, Relation::Equivalent { within: 0.01 });
+    assert_eq!(crosses.relation, Relation::Overtakes { after_grow: 1 });
+    assert_eq!((early.at_step, early.relation), (Some(5), Relation::Greater));
+}
+
+#[test]
+fn teachers_are_found_from_the_loss_and_trained_as_written() {
+    let text = format!(
+        "{PARTS}
+         training distilled = plain with {{ loss 0.7 * kl(big, temperature: 2) + 0.2 * cross_entropy + 0.1 * cross_entropy }}
+         teacher big {{ model tiny with {{ layers 6, width 16 }}, train 30 steps with plain, cache top 8 }}
+         study s {{ data tales, model tiny with {{ head tied }}, training distilled, schedule joint(steps: 4) }}"
+    );
+    let checked = without_errors(checked(&text));
+    let recipe = &checked.studies[0].arms[0].recipe;
+    assert_eq!(recipe.training.loss.terms[0], (0.7, LossTerm::Kl { teacher: "big".into(), temperature: 2.0 }));
+    assert!((recipe.training.loss.terms[1].0 - 0.3).abs() < 1e-12 && recipe.training.loss.terms.len() == 2);
+    assert_eq!((recipe.model.embedding, recipe.model.head), (Embedding::Tied, Embedding::Tied));
+    let teacher = recipe.teacher.as_ref().expect("a teacher");
+    let TeacherSource::Trained { model, steps, .. } = &teacher.source else { panic!("trained") };
+    assert_eq!((model.layers, model.width, *steps), (6, 16, 30));
+    assert_eq!(model.ffn, xrun::study::Ffn::SwiGlu { width: 32 });
+    assert_eq!(model.wiring.layers.len(), 6);
+}
+
+#[test]
+fn placements_become_equations() {
+    let study = study(
+        "data tales, model tiny, training plain, schedule joint(steps: 4)
+         vary placement over deepnorm, deepnorm(alpha: L + layers), mix_ln",
+    );
+    let [deepnorm, other, mix] = study.arms.as_slice() else { panic!("three arms") };
+    assert_eq!(other.name, "[deepnorm(alpha: L + layers)]");
+    let placement = &deepnorm.recipe.model.wiring.placements[0];
+    let Body::Sublayers { attention, ffn } = &placement.body else { panic!("sublayers") };
+    assert_ne!(attention, ffn);
+    let Stream::Norm { slot: 0, input } = &attention.otherwise.result else { panic!("a norm") };
+    let Stream::Add(left, _) = &**input else { panic!("a sum") };
+    let Stream::Scale { factor, .. } = &**left else { panic!("a factor") };
+    let twice = Scalar::Multiply(Box::new(Scalar::Number(2.0)), Box::new(Scalar::Depth));
+    assert_eq!(*factor, Scalar::Power(Box::new(twice), Box::new(Scalar::Number(0.25))));
+    assert_eq!(placement.init[0].weights.len(), 5);
+    let Body::Sublayers { attention, .. } = &mix.recipe.model.wiring.placements[0].body else { panic!("sublayers") };
+    assert_eq!(attention.cases.len(), 1);
+}
+
+#[test]
+fn a_model_may_wire_its_layers_differently() {
+    let study = study(
+        "data tales, training plain, schedule joint(steps: 4)
+         model tiny with { placement post in layers 1..1, pre in layers 2..4 }
+         control split: [] with { placement attention: pre, ffn: post }",
+    );
+    assert_eq!(study.arms[0].recipe.model.wiring.layers, [(0, 0), (1, 1), (1, 1), (1, 1)]);
+    assert_eq!(study.arms[1].recipe.model.wiring.layers, [(0, 1); 4]);
+}
+
+#[test]
+fn schedules_count_blocks_in_layers_of_their_model() {
+    let text = format!(
+        "{PARTS}
+         schedule staged(n: 5) {{
+           start with 1 block
+           at step n: grow block copying layers 1..2 at bottom, freeze embedding, head
+           after 2 * n: thaw all, rewarm lr over n steps, set batch 8 sequences, save \"middle\"
+           end after n
+         }}
+         study s {{ data tales, model tiny, training plain, schedule staged(n: 4 steps) }}"
+    );
+    let checked = without_errors(checked(&text));
+    let schedule = &checked.studies[0].arms[0].recipe.schedule;
+    let grow = Action::Grow { layers: 2, at: Insert::Bottom, from: GrowFrom::CopyLayers { first: 1, last: 2 } };
+    assert_eq!(schedule.events[0].actions[0], grow);
+    assert_eq!(schedule.events[0].actions[1..], [Layers::Embedding, Layers::Head].map(Action::Freeze));
+    assert_eq!(schedule.events[1].moment, xrun::study::Moment::After(8));
+    assert_eq!(schedule.events[1].actions[1], Action::RewarmLr { steps: 4 });
+}
+
+#[test]
+fn every_default_is_listed_with_a_reason() {
+    let checked = without_errors(checked(
+        "data tales { generate tales(documents: 100), context 16 tokens }
+         model tiny { layers 2, width 8, heads 2, ffn swiglu(16), norm rms, positions rope }
+         training plain { loss kl, optimizer adamw(lr: 1e-3, decay: 0.1), lr wsd, batch 4 }
+         teacher big { checkpoint \"folder\" }
+         schedule all { start with all blocks, end at step 4 }
+         study s { data tales, model tiny, training plain, schedule all, probe boundary_rms at end }",
+    ));
+    let defaults = &checked.studies[0].defaults;
+    for filled in defaults {
+        assert!(!filled.reason.is_empty() && !filled.value.is_empty(), "{filled:?}");
+    }
+    let listed: Vec<String> =
+        defaults.iter().map(|filled| format!("{}: {} = {}", filled.owner, filled.field, filled.value)).collect();
+    insta::assert_snapshot!(listed.join("\n"));
+    assert_eq!(checked.studies[0].arms[0].recipe.model.vocabulary, Vocabulary::OfTokenizer);
+}
+
+#[test]
+fn files_beside_are_used_and_rings_are_not() {
+    let mut world = Memory::default();
+    let shared = "use \"more.exp\" (base)\nlet size = 2 * base\nmodel tiny { layers 2, width size, heads 2, ffn swiglu(16) }";
+    world.0.insert("shared.exp".into(), shared.into());
+    world.0.insert("more.exp".into(), "let base = 8".into());
+    let text = "use \"./shared.exp\" (tiny, size)\nlet other = size + 1\nmodel big = tiny with { width 2 * size }";
+    let checked = without_errors(check(&world, Source::new("study.exp", text)));
+    assert!(checked.problems.is_empty());
+    world.0.insert("more.exp".into(), "use \"shared.exp\" (size)\nlet base = 8".into());
+    let ring = check(&world, Source::new("study.exp", text));
+    let said: Vec<_> = ring.problems.sorted().into_iter().map(|said| (said.code, ring.sources.text(said.span))).collect();
+    assert_eq!(said, [("cycle", "\"shared.exp\"")]);
+}
+
+#[test]
+fn chains_of_names_end() {
+    // Doubling at each link, and deeper than a stack.
+    let doubling: String = (1..60).map(|n| format!("let a{n} = a{} + a{}\n", n - 1, n - 1)).collect();
+    let chain: String = (1..5_000).map(|n| format!("let b{n} = b{} + 1\n", n - 1)).collect();
+    let derived: String = (1..5_000).map(|n| format!("data d{n} = d{} with {{ holdout 1% }}\n", n - 1)).collect();
+    let data = "data d0 { generate tales(documents: 9), context 16 tokens }\n";
+    let checked = checked(&format!("let a0 = 1\n{doubling}let b0 = 1\n{chain}{data}{derived}"));
+    assert!(checked.problems.sorted().iter().all(|said| said.code == "too-deep"));
+    assert!(checked.problems.has_errors());
+}
+
+#[test]
+fn what_was_written_where_can_be_told() {
+    let text = format!(
+        "{PARTS}study s {{ data tales, model tiny, training plain, schedule joint(steps: 4)
+         vary training.optimizer.lr over 1e-3, 1e-4 }}"
+    );
+    let checked = without_errors(checked(&text));
+    let of = |path: &str| checked.origins.iter().filter(|origin| origin.path == path).collect::<Vec<_>>();
+    let width = of("model.width");
+    assert!(matches!(width[0].origin, Origin::Written(span) if checked.sources.text(span) == "8"));
+    let rates: Vec<_> = of("training.optimizer.lr").iter().map(|one| (one.arms.clone(), one.value.clone())).collect();
+    let axis = |value: &str| (Some(format!("lr = {value}")), value.to_owned());
+    assert_eq!(rates, [(None, "1e-3".to_owned()), axis("1e-3"), axis("1e-4")]);
+    assert!(matches!(&of("training.lr")[0].origin, Origin::Default(reason) if !reason.is_empty()));
+}
+
+#[test]
+fn ten_thousand_arms_take_no_time() {
+    let hundred = |scale: f64| (1..=100).map(|n| format!("{}", f64::from(n) * scale)).collect::<Vec<_>>().join(", ");
+    let study = study(&format!(
+        "data tales, model tiny, training plain, schedule joint(steps: 4)
+         vary training.optimizer.lr over {}\n vary clip over {}",
+        hundred(1e-3),
+        hundred(0.5)
+    ));
+    assert_eq!(study.arms.len(), 10_000);
 }

@@ -58,7 +58,7 @@ impl<'c, 'a> Field<'c, 'a> {
         let excepts = || record.repeated.iter().filter(|statement| statement.key == "except");
         let all: Vec<Option<()>> = excepts().map(|statement| self.except(checker, statement)).collect();
         if self.cells.iter().all(|(_, excepted)| excepted.is_some()) {
-            let at = excepts().last().map_or(record.name_span, |statement| statement.span);
+            let at = excepts().next_back().map_or(record.name_span, |statement| statement.span);
             return checker.fail(Diagnostic::error("no-arms", "no arm is left", at));
         }
         all.into_iter().collect()

@@ -92,7 +92,9 @@ impl<'a> Checker<'a> {
         let mut phrases = vec![(first, words.before())];
         for item in &statement.more {
             match &item.content {
-                ItemContent::Phrase(content) if item.label.is_none() => phrases.push((&content.parts, item.span)),
+                ItemContent::Phrase(content) if item.label.is_none() && !self.looks_like_a_field(content, record) => {
+                    phrases.push((&content.parts, item.span));
+                }
                 _ => return self.left_over(item, Vocabulary::Of(Kind::Study), &format!("`{}`", record.owner)),
             }
         }

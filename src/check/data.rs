@@ -77,7 +77,7 @@ impl<'a> Checker<'a> {
     }
 
     fn tales(&self, record: &Record<'a>, words: &mut Words<'_, 'a>) -> Option<Text> {
-        let (_, part) = words.one_of("what to generate", &["tales"])?;
+        let (_, part) = words.one_of("a generator", &["tales"])?;
         let taken = self.arguments(part, &["documents", "seed"], words.given);
         let documents = taken.need("documents", words, |words| words.count_in(Some(Unit::Documents), 1, u64::MAX));
         let seed = taken.read("seed", words, |words| words.count(None));
@@ -94,7 +94,7 @@ impl<'a> Checker<'a> {
 }
 
 fn documents(words: &mut Words<'_, '_>) -> Option<Documents> {
-    let (word, _) = words.one_of("what a document is", &["file", "line", "paragraph", "field"])?;
+    let (word, _) = words.one_of("a kind of document", &["file", "line", "paragraph", "field"])?;
     Some(match word {
         "file" => Documents::File,
         "line" => Documents::Line,

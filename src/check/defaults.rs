@@ -8,7 +8,7 @@ use super::names::Kind;
 use super::record::Record;
 use crate::study::training::Shape;
 use crate::study::{
-    Cache, Documents, Embedding, Filled, Holdout, Layout, Norm, NormKind, Positions, Precision, Shard, Tokenizer,
+    Cache, Documents, Embedding, Filled, Floor, Holdout, Layout, Norm, NormKind, Positions, Precision, Shard, Tokenizer,
 };
 
 /// `block`: layers.
@@ -43,6 +43,8 @@ pub(super) const TALES_SEED: u64 = 0;
 pub(super) const CACHE: Cache = Cache::None;
 /// `lr` of a training.
 pub(super) const RATE: Shape = Shape::Constant;
+/// Where `linear` and `cosine` end.
+pub(super) const FLOOR: Floor = Floor::Rate(0.0);
 /// `betas` of AdamW.
 pub(super) const BETAS: (f64, f64) = (0.9, 0.95);
 /// `eps` of AdamW.
@@ -90,6 +92,7 @@ const REASONS: &[(Kind, &str, &str)] = &[
     (Kind::Data, "generate.seed", "the first"),
     (Kind::Teacher, "cache", "exact: the teacher runs beside the student"),
     (Kind::Training, "lr", "the peak throughout"),
+    (Kind::Training, "lr.to", "down to nothing (1608.03983)"),
     (Kind::Training, "lr.decay", "the last fifth, in the range of 2404.06395"),
     (Kind::Training, "optimizer.betas", "as language models are trained since 2005.14165"),
     (Kind::Training, "optimizer.eps", "1412.6980"),

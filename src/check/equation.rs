@@ -256,6 +256,10 @@ impl<'c, 'a> Reader<'c, 'a> {
             }
             None => {}
         }
+        // Fields of the model around an argument: `deepnorm(alpha: layers)`.
+        if let Some((_, amount)) = scope.env.0.outer.iter().find(|(field, _)| *field == name) {
+            return Some(Term::Scalar(Scalar::Number(amount.value)));
+        }
         Some(match name {
             "x" if self.place != Place::Init => Term::Stream(Stream::X),
             "x0" if !matches!(self.place, Place::Entry | Place::Init) => Term::Stream(Stream::Embedded),

@@ -9,7 +9,7 @@ use super::record::{Env, Record, Scope, Statement};
 use super::words::Words;
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::source::Span;
-use crate::syntax::ast::{Block, Expr, ExprKind, Item, ItemContent, Let, SeparatorKind};
+use crate::syntax::ast::{Block, Expr, ExprKind, Item, ItemContent, Let, Phrase, SeparatorKind};
 
 /// A word that begins a statement.
 #[derive(Debug, Clone, Copy)]
@@ -157,6 +157,7 @@ impl<'a> Checker<'a> {
     /// Groups the items of a body into statements; `owner` is what the body belongs to, for messages.
     pub(super) fn group(&self, block: &'a Block, vocabulary: Vocabulary, env: &Env<'a>, owner: &str) -> Grouped<'a> {
         let mut grouped = Grouped { statements: Vec::new(), poisoned: self.is_unreadable(block.span) };
+        let is_open = self.is_unreadable(Span { end: block.span.start + 1, ..block.span });
         // Whether the statement before could be read: what belongs to one that could not is passed over.
         let mut skipping = false;
         for (index, item) in block.items.iter().enumerate() {
@@ -202,7 +203,10 @@ impl<'a> Checker<'a> {
                 None => {
                     skipping = true;
                     grouped.poisoned = true;
-                    self.unknown_field(first, vocabulary, owner);
+                    // A body that is not closed swallows what follows it.
+                    if !is_open {
+                        self.unknown_field(first, vocabulary, owner);
+                    }
                 }
             }
         }
@@ -265,6 +269,13 @@ impl<'a> Checker<'a> {
             }
         });
         grouped.poisoned |= poisoned;
+    }
+
+    /// Whether an item reads as a misspelt field with its value rather than as one more value of the field before.
+    pub(super) fn looks_like_a_field(&self, phrase: &Phrase, record: &Record<'a>) -> bool {
+        let [Expr { kind: ExprKind::Name(name), .. }, second, ..] = phrase.parts.as_slice() else { return false };
+        let goes_on = matches!(&second.kind, ExprKind::Name(word) if word == "with" || word == "in");
+        !goes_on && nearest(name, fields(record.kind).iter().map(|field| field.name)).is_some()
     }
 
     /// Items that a statement's meaning leaves no room for.

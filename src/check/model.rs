@@ -105,7 +105,8 @@ impl<'a> Checker<'a> {
         {
             let message = format!("{} layers are not a whole number of blocks of {}", layers.value, block.value);
             let (at, other) = self.blamed(record, ("block", block.span), ("layers", layers.span));
-            let said = Diagnostic::error("blocks-do-not-fit", message, at).note_at(other, "this does not fit");
+            let said =
+                Diagnostic::error("blocks-do-not-fit", message, at).note_at(other.1, format!("`{}` is given here", other.0));
             fine = self.fail(said.hint(format!("{} would fit", divisors(layers.value))));
         }
         if let (Some(Some(width)), Some(Some(heads)), Some(None)) = (width, heads, dim)
@@ -113,7 +114,8 @@ impl<'a> Checker<'a> {
         {
             let message = format!("`width` {} is not divisible into {} heads", width.value, heads.value);
             let (at, other) = self.blamed(record, ("heads", heads.span), ("width", width.span));
-            let said = Diagnostic::error("heads-do-not-fit", message, at).note_at(other, "this does not fit");
+            let said =
+                Diagnostic::error("heads-do-not-fit", message, at).note_at(other.1, format!("`{}` is given here", other.0));
             fine = self.fail(said.hint(format!("{} heads would fit, or give `dim`", divisors(width.value))));
         }
         if let (Some(Some(heads)), Some(Some(kv))) = (heads, kv)
@@ -121,7 +123,7 @@ impl<'a> Checker<'a> {
         {
             let message = format!("{} key/value heads do not divide {} heads", kv.value, heads.value);
             let (at, other) = self.blamed(record, ("kv", kv.span), ("heads", heads.span));
-            let said = Diagnostic::error("kv-does-not-fit", message, at).note_at(other, "this does not fit");
+            let said = Diagnostic::error("kv-does-not-fit", message, at).note_at(other.1, format!("`{}` is given here", other.0));
             fine = self.fail(said.hint(format!("{} would fit", divisors(heads.value))));
         }
         let (layers, block, width, heads, kv, dim) = (layers??, block?, width??, heads??, kv?, dim?);
@@ -152,8 +154,8 @@ impl<'a> Checker<'a> {
     }
 
     /// Which of two values that do not fit is at fault: the `usual` one, unless only the other was put in from outside.
-    fn blamed(&self, record: &Record<'a>, usual: (&str, Span), other: (&str, Span)) -> (Span, Span) {
-        if record.is_own(usual.0) && !record.is_own(other.0) { (other.1, usual.1) } else { (usual.1, other.1) }
+    fn blamed<'k>(&self, record: &Record<'a>, usual: (&'k str, Span), other: (&'k str, Span)) -> (Span, (&'k str, Span)) {
+        if record.is_own(usual.0) && !record.is_own(other.0) { (other.1, usual) } else { (usual.1, other) }
     }
 
     /// RoPE rotates pairs.
@@ -191,7 +193,7 @@ impl<'a> Checker<'a> {
     }
 
     fn positions(&self, record: &Record<'a>, words: &mut Words<'_, 'a>) -> Option<Positions> {
-        let (kind, part) = words.one_of("how positions are told", &["rope", "none"])?;
+        let (kind, part) = words.one_of("a kind of positions", &["rope", "none"])?;
         if kind == "none" {
             return Some(Positions::None);
         }
@@ -211,7 +213,7 @@ impl<'a> Checker<'a> {
         if words.eat("from") {
             return Some(Init::From(words.text("a path in quotation marks")?.value));
         }
-        let (_, part) = words.one_of("how weights start", &["normal"])?;
+        let (_, part) = words.one_of("an initialisation", &["normal"])?;
         let taken = self.arguments(part, &["std"], words.given);
         let std = taken.need("std", words, |words| words.real_that("a positive number", |std| std > 0.0))?.value;
         (!taken.poisoned).then_some(Init::Normal { std })
@@ -253,6 +255,9 @@ impl<'a> Checker<'a> {
         let mut pieces = vec![self.piece(statement.label, statement.said, statement, scope)];
         for item in &statement.more {
             pieces.push(match &item.content {
+                ItemContent::Phrase(content) if item.label.is_none() && self.looks_like_a_field(content, record) => {
+                    self.left_over(item, super::fields::Vocabulary::Of(Kind::Model), &format!("`{}`", record.owner))
+                }
                 ItemContent::Phrase(content) => {
                     let label = item.label.as_ref().map(|label: &Phrase| label.parts.as_slice());
                     self.piece(label, &content.parts, statement, scope)
@@ -283,7 +288,7 @@ impl<'a> Checker<'a> {
         };
         let mut words = self.words(said, statement.head_span, scope);
         words.given = &statement.given;
-        let placement = self.reference(Kind::Placement, &mut words);
+        let placement = self.reference(Kind::Placement, &mut words)?;
         let mut layers = None;
         if words.eat("in") {
             if !words.eat("layer") {
@@ -292,7 +297,6 @@ impl<'a> Checker<'a> {
             layers = Some(self.range(&mut words)?);
         }
         words.finish()?;
-        let placement = placement?;
         let span = placement.blame;
         Some(Piece { part, placement: Arc::new(self.placement(&placement)?), layers, span })
     }

@@ -190,21 +190,30 @@ impl<'a> Checker<'a> {
         if self.names.get(unit).is_some_and(|names| names.broken.contains(name)) {
             return true;
         }
-        // A declaration that could not be read is not in the tree, but its name stands in the text behind a keyword.
+        // A declaration or a `use` that could not be read is not in the tree, but its names stand in the text.
         let this = &self.units[unit];
-        let text = &self.sources.get(this.file).text;
-        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        this.has_syntax_errors
-            && text
-                .split(|c: char| !is_name(c))
-                .filter(|word| !word.is_empty())
-                .zip(words_after(text))
-                .any(|(keyword, next)| next == name && (Kind::read(keyword).is_some() || keyword == "let"))
+        this.has_syntax_errors && stands_in(&self.sources.get(this.file).text, name)
     }
 }
 
-fn words_after(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty()).skip(1)
+/// Whether a text has lines that declare, bind or use `name`, readable or not.
+fn stands_in(text: &str, name: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let lines = text.lines().scan(0, |start, line| {
+        let at = *start;
+        *start += line.len() + 1;
+        Some((at, line.trim_start()))
+    });
+    lines.into_iter().any(|(at, line)| {
+        let (keyword, rest) = line.split_at(line.find(|c| !is_letter(c)).unwrap_or(line.len()));
+        if keyword == "use" {
+            let list = text.get(at..).and_then(|text| text.split(')').next()).unwrap_or("");
+            return list.split(|c| !is_letter(c)).any(|word| word == name);
+        }
+        let rest = rest.trim_start().strip_prefix(name);
+        let is_declared = rest.is_some_and(|rest| rest.trim_start().starts_with(['{', '(', '=']));
+        is_declared && (keyword == "let" || Kind::read(keyword).is_some())
+    })
 }
 
 fn library_of(kind: Kind, name: &str) -> Option<&'static str> {

@@ -153,7 +153,7 @@ impl<'a> Checker<'a> {
             let message = error.kind.to_string();
             fine = if is_of_the_model(&error.kind) || self.is_library(place) {
                 let said = Diagnostic::error(code(&error.kind), message, blame);
-                self.fail(said.note_at(place, "this is where"))
+                self.fail(said.note_at(place, "it happens here"))
             } else {
                 self.fail(self.in_schedule(scheduled, &error).note_at(blame, "used here"))
             };

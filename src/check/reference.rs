@@ -60,7 +60,7 @@ impl<'a> Checker<'a> {
         let mut record = record?;
         let scope = words.scope;
         let env = self.environment(scope.env.unit(), lets(block), Some(scope), record.kind);
-        let mut grouped = self.group(block, Vocabulary::With(record.kind), &env, &record.owner);
+        let mut grouped = self.group(block, Vocabulary::With(record.kind), &env, &format!("`{}`", record.owner));
         self.once(&mut grouped, record.kind);
         record.poisoned |= grouped.poisoned;
         record.bodies.push(block.span);

@@ -100,6 +100,11 @@ impl<'a> Checker<'a> {
                 if words.eat("token") {
                     return Some(Moment::Token(words.count_in(Some(Unit::Tokens), 1, u64::MAX)?.value));
                 }
+                if let (Some(word), Some(part)) = (words.peek_word(), words.peek())
+                    && words.rest().len() > 1
+                {
+                    return self.fail(unknown_word(word, part.span, "`step`, `token` or a percentage", &["step", "token"]));
+                }
                 let amount = words.amount()?;
                 if !amount.value.percent {
                     let said = Diagnostic::error("wrong-unit", "expected `step N`, `token N` or a percentage", amount.span);
@@ -136,6 +141,14 @@ impl<'a> Checker<'a> {
         {
             self.targets(&mut words, again, actions)?;
             return words.finish();
+        }
+        if let (Some(word), Some(part)) = (words.peek_word(), words.peek())
+            && !ACTIONS.contains(&word)
+        {
+            // It may also be the next moment, misspelt.
+            let moments = super::fields::fields(Kind::Schedule).iter().map(|field| field.name);
+            let known: Vec<&str> = ACTIONS.iter().copied().chain(moments).collect();
+            return self.fail(unknown_word(word, part.span, "an action", &known));
         }
         let (verb, _) = words.one_of("an action", ACTIONS)?;
         match verb {
@@ -216,7 +229,7 @@ impl<'a> Checker<'a> {
                     from = Some(GrowFrom::Identity);
                 }
                 _ => {
-                    let (word, _) = words.one_of("what is copied", &["last", "all", "layers", "layer"])?;
+                    let (word, _) = words.one_of("what to copy", &["last", "all", "layers", "layer"])?;
                     from = Some(match word {
                         "last" => GrowFrom::CopyLast,
                         "all" => GrowFrom::CopyAll,
@@ -233,7 +246,7 @@ impl<'a> Checker<'a> {
 
     fn targets(&self, words: &mut Words<'_, 'a>, action: fn(Layers) -> Action, actions: &mut Vec<Action>) -> Option<()> {
         loop {
-            let (word, _) = words.one_of("what is meant", TARGETS)?;
+            let (word, _) = words.one_of("what is frozen or thawed", TARGETS)?;
             actions.push(action(match word {
                 "prefix" => Layers::Prefix,
                 "embedding" => Layers::Embedding,
@@ -252,7 +265,7 @@ impl<'a> Checker<'a> {
     }
 
     fn set(&self, words: &mut Words<'_, 'a>) -> Option<Action> {
-        let (what, part) = words.one_of("what is set", &["lr", "batch", "loss", "context"])?;
+        let (what, part) = words.one_of("what to set", &["lr", "batch", "loss", "context"])?;
         match what {
             "lr" => Some(Action::SetLr(words.real_that("a positive number", |lr| lr > 0.0)?.value)),
             "batch" => Some(Action::SetBatch(words.count_in(Some(Unit::Sequences), 1, 1 << 32)?.value)),

@@ -108,7 +108,7 @@ impl<'a> Checker<'a> {
         let axes: Vec<Varied<'a>> = axes.into_iter().flatten().collect();
         // With an axis missing, nothing can be said about references to arms, but the parts that are left can still be read.
         let mut field = Field::new(self, record, &axes);
-        let excepted = are_whole.then(|| field.as_mut()).flatten().map(|field| field.take_away(self, record));
+        let excepted = field.as_mut().filter(|_| are_whole).map(|field| field.take_away(self, record));
         let controls = self.controls(record, field.as_mut().filter(|_| are_whole), &mut ids);
         let refer = field.as_ref().filter(|_| are_whole);
         let seeds = self.seeds(record);

@@ -76,7 +76,7 @@ impl<'a> Checker<'a> {
 }
 
 fn cache(words: &mut Words<'_, '_>) -> Option<Cache> {
-    Some(match words.one_of("what is cached", &["none", "all", "top"])?.0 {
+    Some(match words.one_of("a kind of cache", &["none", "all", "top"])?.0 {
         "none" => Cache::None,
         "all" => Cache::All,
         _ => Cache::Top(words.count_in(None, 1, 1 << 24)?.value as usize),

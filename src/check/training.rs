@@ -175,7 +175,8 @@ impl<'a> Checker<'a> {
         let betas = taken.read("betas", words, |words| self.betas(words));
         let eps = taken.read("eps", words, |words| words.real_that("a positive number", positive));
         let decay = taken.read("decay", words, |words| words.real_that("a number that is not negative", |decay| decay >= 0.0));
-        let decay_on = taken.read("decay_on", words, |words| Some(words.one_of("what decays", &["matrices", "all"])?.0 == "all"));
+        let decay_on =
+            taken.read("decay_on", words, |words| Some(words.one_of("`matrices` or `all`", &["matrices", "all"])?.0 == "all"));
         let (lr, betas, eps, decay, decay_on) = (lr?, betas?, eps?, decay?, decay_on?);
         if taken.poisoned {
             return None;
@@ -225,8 +226,8 @@ impl<'a> Checker<'a> {
         let known = ["constant", "linear", "cosine", "wsd", "warmup"];
         let (kind, part) = words.one_of("a shape of the learning rate", &known)?;
         let shape = match kind {
-            "linear" => Shape::Linear { to: self.floor(words)? },
-            "cosine" => Shape::Cosine { to: self.floor(words)? },
+            "linear" => Shape::Linear { to: self.floor(record, words)? },
+            "cosine" => Shape::Cosine { to: self.floor(record, words)? },
             "wsd" => {
                 let taken = self.arguments(part, &["decay"], words.given);
                 let decay = taken.read("decay", words, |words| {
@@ -264,8 +265,12 @@ impl<'a> Checker<'a> {
         self.fail(Diagnostic::error("out-of-range", "a fraction from 0% to 100% is wanted", amount.span))
     }
 
-    /// `to 1%`, `to 1e-6`.
-    fn floor(&self, words: &mut Words<'_, 'a>) -> Option<Floor> {
+    /// `to 1%`, `to 1e-6`; nothing is `to 0`.
+    fn floor(&self, record: &Record<'a>, words: &mut Words<'_, 'a>) -> Option<Floor> {
+        if words.is_end() {
+            self.fill(record, "lr.to", "0");
+            return Some(defaults::FLOOR);
+        }
         words.expect("to")?;
         let amount = words.amount()?;
         if let Some(unit) = amount.value.unit {

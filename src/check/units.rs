@@ -26,6 +26,22 @@ impl Unit {
             _ => return None,
         })
     }
+    /// All words of units.
+    pub(super) const WORDS: [&str; 12] = [
+        "step",
+        "steps",
+        "token",
+        "tokens",
+        "sequence",
+        "sequences",
+        "document",
+        "documents",
+        "layer",
+        "layers",
+        "block",
+        "blocks",
+    ];
+
     /// Its word in the plural.
     pub(super) fn name(self) -> &'static str {
         match self {

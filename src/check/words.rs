@@ -22,6 +22,29 @@ pub(super) struct Spanned<T> {
 /// Larger counts than these are slips of the hand.
 const LARGEST_COUNT: u64 = 1 << 53;
 
+/// Words that join the parts of a statement: what is left over may be one of them, misspelt.
+const CONNECTIVES: &[&str] = &[
+    "with",
+    "in",
+    "then",
+    "to",
+    "frozen",
+    "over",
+    "on",
+    "of",
+    "at",
+    "every",
+    "after",
+    "within",
+    "matched",
+    "and",
+    "times",
+    "copying",
+    "interleaved",
+    "when",
+    "otherwise",
+];
+
 /// A place in a phrase.
 #[derive(Clone)]
 pub(super) struct Words<'c, 'a> {
@@ -154,11 +177,20 @@ impl<'c, 'a> Words<'c, 'a> {
             }
             _ => None,
         };
-        self.checker.fail(match field {
-            Some(name) => {
-                Diagnostic::error("missing-separator", format!("a comma or a new line is missing before `{name}`"), first.span)
+        let near = match &first.kind {
+            ExprKind::Name(name) => nearest(name, CONNECTIVES.iter().copied()).map(|near| (name, near)),
+            _ => None,
+        };
+        self.checker.fail(match (field, near) {
+            (Some(name), _) => {
+                let message = format!("a comma or a new line is missing before `{name}`");
+                Diagnostic::error("missing-separator", message, first.span)
             }
-            None => {
+            (None, Some((name, near))) => {
+                Diagnostic::error("unexpected-words", format!("`{name}` has no meaning here"), first.span)
+                    .hint(format!("did you mean `{near}`?"))
+            }
+            (None, None) => {
                 let span = first.span.to(last.span);
                 Diagnostic::error("unexpected-words", format!("`{}` has no meaning here", self.checker.text(span)), span)
             }
@@ -191,6 +223,13 @@ impl<'c, 'a> Words<'c, 'a> {
                 return self.checker.fail(wrong_unit(unit.name(), other.name(), span));
             }
             amount.unit = Some(unit);
+        } else if let (ExprKind::Number(_), Some(word), Some(next)) = (&part.kind, self.peek_word(), self.peek())
+            && !CONNECTIVES.contains(&word)
+            && let Some(near) = nearest(word, Unit::WORDS)
+            && Unit::read(word).is_none()
+        {
+            let said = Diagnostic::error("unknown-unit", format!("unknown unit `{word}`"), next.span);
+            return self.checker.fail(said.hint(format!("did you mean `{near}`?")));
         }
         Some(Spanned { value: amount, span })
     }
