@@ -249,6 +249,45 @@ fn arms_are_the_cells_of_the_axes_and_then_the_controls() {
     assert!(std::sync::Arc::ptr_eq(&study.arms[0].recipe.data, &wide.recipe.data));
 }
 
+/// Names of a kind that a library text declares.
+fn declared(kind: &str, text: &str) -> Vec<String> {
+    let names = text.lines().filter_map(|line| line.strip_prefix(kind)?.strip_prefix(' '));
+    names.map(|rest| rest.split([' ', '(']).next().unwrap_or("").to_owned()).collect()
+}
+
+#[test]
+fn everything_in_the_library_serves_a_model() {
+    let (placements, schedules) = (declared("placement", LIBRARY[0].1), declared("schedule", LIBRARY[1].1));
+    assert!(placements.len() >= 15 && schedules.len() >= 12);
+    let text = format!(
+        "use std.placements ({0})\nuse std.schedules ({1})
+         data tales {{ generate tales(documents: 100), context 16 tokens }}
+         model tiny {{ layers 12, block 3 layers, width 8, heads 2, ffn swiglu(16) }}
+         training plain {{ loss cross_entropy, optimizer adamw(lr: 1e-3), batch 4 sequences }}
+         study s {{ data tales, model tiny, training plain\n vary placement over {0}\n vary schedule over {1} }}",
+        placements.join(", "),
+        schedules.join(", ")
+    );
+    let checked = without_errors(checked(&text));
+    assert_eq!(checked.studies[0].arms.len(), placements.len() * schedules.len());
+    for placement in checked.studies[0].arms.iter().flat_map(|arm| &arm.recipe.model.wiring.placements) {
+        assert!(placement.doc.is_some(), "{}", placement.name);
+    }
+}
+
+#[test]
+fn every_experiment_checks() {
+    let all = cases(&Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments"));
+    assert!(!all.is_empty());
+    for path in all {
+        let text = std::fs::read_to_string(&path).expect("a readable experiment");
+        without_errors(check(
+            &Beside(path.parent().unwrap_or(Path::new("")).into()),
+            Source::new(path.display().to_string(), text),
+        ));
+    }
+}
+
 #[test]
 fn axes_reach_into_arguments_and_move_together() {
     let study = study(
@@ -332,7 +371,7 @@ fn placements_become_equations() {
     let Stream::Scale { factor, .. } = &**left else { panic!("a factor") };
     let twice = Scalar::Multiply(Box::new(Scalar::Number(2.0)), Box::new(Scalar::Depth));
     assert_eq!(*factor, Scalar::Power(Box::new(twice), Box::new(Scalar::Number(0.25))));
-    assert_eq!(placement.init[0].weights.len(), 5);
+    assert_eq!(placement.init[0].weights.len(), 4);
     let Body::Sublayers { attention, .. } = &mix.recipe.model.wiring.placements[0].body else { panic!("sublayers") };
     assert_eq!(attention.cases.len(), 1);
 }

@@ -1,11 +1,6 @@
 //! `study` declarations: parts, axes, controls, and the arms that follow.
 //!
-//! Owns the order of these steps and the sharing of parts between arms. What each part means is read elsewhere.
-
-use std::cell::Cell;
-use std::collections::HashMap;
-use std::rc::Rc;
-use std::sync::Arc;
+//! Owns the order of these steps, and what has to fit between arms and what is asked of them. Each step is read elsewhere.
 
 use indexmap::IndexMap;
 
@@ -13,53 +8,17 @@ use super::Checker;
 use super::arms::{Chosen, Field};
 use super::axes::{PARTS, Replacement, Varied};
 use super::claims::Claimed;
+use super::controls::Controlled;
 use super::defaults;
-use super::fields::{Vocabulary, lets};
 use super::measures::Probed;
 use super::names::{Kind, twice};
 use super::origin::{Provenance, of_defaults};
-use super::recipe::Made;
-use super::record::{Given, Record, Scope, Statement};
-use super::schedule::Scheduled;
-use super::words::unknown_word;
+use super::parts::{Memo, Parts};
+use super::record::{Record, Scope};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
-use crate::study::{
-    Arm, Control, Data, Filled, Matched, Measure, Metric, Model, Probe, ProbeMoment, Quantity, Recipe, Study, Teacher, Training,
-};
+use crate::study::{Arm, Control, Filled, Matched, Measure, Metric, Probe, ProbeMoment, Relation, Study};
 use crate::syntax::ast::{Expr, ExprKind};
-use crate::timeline::Timeline;
-
-/// A `control`, read.
-struct Controlled<'a> {
-    name: &'a str,
-    doc: Option<&'a str>,
-    text: String,
-    /// The cell that it is made from.
-    cell: usize,
-    replacements: Vec<Replacement<'a>>,
-    matched: Option<(Chosen, Quantity)>,
-}
-
-/// An arm's parts.
-struct Parts {
-    recipe: Recipe,
-    /// What the schedule comes to, where it can be worked out without the data.
-    timeline: Option<Timeline>,
-    filled: Vec<Filled>,
-}
-
-/// Parts that have been read, by the replacements that made them.
-#[derive(Default)]
-struct Memo<'a> {
-    data: HashMap<Vec<usize>, Option<Made<'a, Data>>>,
-    models: HashMap<Vec<usize>, Option<Made<'a, Model>>>,
-    trainings: HashMap<Vec<usize>, Option<Made<'a, Training>>>,
-    schedules: HashMap<(Vec<usize>, usize), Option<Made<'a, Scheduled>>>,
-    schedule_nouns: HashMap<(Vec<usize>, usize), Arc<crate::study::Schedule>>,
-    teachers: HashMap<[Vec<usize>; 3], Option<Option<Made<'a, Teacher>>>>,
-    timelines: HashMap<[Vec<usize>; 4], Option<Option<Timeline>>>,
-}
 
 impl<'a> Checker<'a> {
     /// Checks the root file: its declarations on their own, then its studies.
@@ -177,10 +136,7 @@ impl<'a> Checker<'a> {
             note(&parts.filled);
             arms.push(Arm { name, values: values(cell), control, recipe: parts.recipe });
         }
-        let mut origins: Vec<Provenance> = base.iter().flat_map(|record| self.origins_of(record_name(record), record)).collect();
-        for origin in &mut origins {
-            record.name.clone_into(&mut origin.study);
-        }
+        let mut origins: Vec<Provenance> = base.iter().flat_map(|base| self.origins_of(record.name, base)).collect();
         origins.extend(self.origins_of_axes(record.name, &axes));
         let replaced = controls.iter().flat_map(|control| control.replacements.iter().map(|one| (control.name, one)));
         origins.extend(replaced.map(|(name, one)| self.origin_of(record.name, name, one)));
@@ -212,248 +168,9 @@ impl<'a> Checker<'a> {
         self.complete(record, &needed)
     }
 
-    /// The parts that the study itself names, without replacements: for provenance, and so that their faults are said in any case.
-    fn bases(&self, record: &Record<'a>, axes: &[Varied<'a>], memo: &mut Memo<'a>) -> Vec<Record<'a>> {
-        let replaced = |part: Kind| axes.iter().flat_map(|axis| &axis.targets).any(|target| target.part == part);
-        let mut bases = Vec::new();
-        for part in PARTS {
-            if record.field(part.word()).is_none() {
-                continue;
-            }
-            let base = match part {
-                _ if replaced(part) => self.part(record, part, &[]),
-                Kind::Data => self.made_data(record, &[], memo).map(|made| made.record),
-                Kind::Model => self.made_model(record, &[], memo).map(|made| made.record),
-                Kind::Training => self.made_training(record, &[], memo).map(|made| made.record),
-                _ => self.part(record, part, &[]),
-            };
-            bases.extend(base);
-        }
-        bases
-    }
-
     fn of_cell<'c>(&self, field: &Field<'c, 'a>, cell: usize) -> Vec<&'c Replacement<'a>> {
         let values = field.cells[cell].0.iter().zip(field.axes);
         values.flat_map(|(value, axis)| &axis.values[*value].replacements).collect()
-    }
-
-    /// The record of a part under replacements.
-    fn part(&self, record: &Record<'a>, kind: Kind, replacements: &[&Replacement<'a>]) -> Option<Record<'a>> {
-        let whole = |replacement: &&&Replacement<'a>| replacement.target.field.is_none() && replacement.target.argument.is_none();
-        let statement = match replacements.iter().rfind(whole) {
-            Some(replacement) => &replacement.statement,
-            None => record.field(kind.word())?,
-        };
-        let given = |replacement: &Replacement<'a>, name: &'a str| Given {
-            name,
-            name_span: replacement.target.span,
-            said: replacement.statement.said,
-            env: replacement.statement.env.clone(),
-            used: Rc::new(Cell::new(false)),
-        };
-        // Parameters of the schedule.
-        let parameters = replacements.iter().filter(|replacement| replacement.target.field.is_none());
-        let parameters: Vec<Given<'a>> =
-            parameters.filter_map(|replacement| Some(given(replacement, replacement.target.argument?))).collect();
-        let mut words = self.said(statement, Scope { env: &statement.env, record: None })?;
-        words.given = &parameters;
-        let mut part = self.reference(kind, &mut words)?;
-        words.finish()?;
-        self.nothing_more(statement, Vocabulary::Of(Kind::Study), &format!("`{}`", record.owner))?;
-        if let Some(unused) = parameters.iter().find(|given| !given.used.get()) {
-            let message = format!("`{}` has no parameter `{}`", part.owner, unused.name);
-            return self.fail(Diagnostic::error("unknown-argument", message, unused.name_span));
-        }
-        for replacement in replacements {
-            match (replacement.target.field, replacement.target.argument) {
-                (Some(field), Some(argument)) => self.give(&mut part, field.key, given(replacement, argument)),
-                (Some(_), None) => self.replace(&mut part, replacement.statement.clone()),
-                (None, _) => {}
-            }
-        }
-        Some(part)
-    }
-
-    fn made_data(&self, record: &Record<'a>, on: &[&Replacement<'a>], memo: &mut Memo<'a>) -> Option<Made<'a, Data>> {
-        let make = || {
-            let record = self.part(record, Kind::Data, on)?;
-            Some(Made { value: Arc::new(self.data(&record)?), record })
-        };
-        memo.data.entry(key(on)).or_insert_with(make).clone()
-    }
-
-    fn made_model(&self, record: &Record<'a>, on: &[&Replacement<'a>], memo: &mut Memo<'a>) -> Option<Made<'a, Model>> {
-        let make = || {
-            let record = self.part(record, Kind::Model, on)?;
-            Some(Made { value: Arc::new(self.model(&record)?), record })
-        };
-        memo.models.entry(key(on)).or_insert_with(make).clone()
-    }
-
-    fn made_training(&self, record: &Record<'a>, on: &[&Replacement<'a>], memo: &mut Memo<'a>) -> Option<Made<'a, Training>> {
-        let make = || {
-            let record = self.part(record, Kind::Training, on)?;
-            Some(Made { value: Arc::new(self.training(&record)?), record })
-        };
-        memo.trainings.entry(key(on)).or_insert_with(make).clone()
-    }
-
-    /// An arm's parts under replacements, and whether they fit.
-    fn parts(
-        &self,
-        unit: usize,
-        record: &Record<'a>,
-        replacements: &[&Replacement<'a>],
-        asks_kl: Option<Span>,
-        memo: &mut Memo<'a>,
-    ) -> Option<Parts> {
-        let of = |part: Kind| -> Vec<&Replacement<'a>> {
-            replacements.iter().copied().filter(|replacement| replacement.target.part == part).collect()
-        };
-        let (on_data, on_model, on_training, on_schedule) =
-            (of(Kind::Data), of(Kind::Model), of(Kind::Training), of(Kind::Schedule));
-        let data = self.made_data(record, &on_data, memo);
-        let model = self.made_model(record, &on_model, memo);
-        let training = self.made_training(record, &on_training, memo);
-        // Without its model, a schedule is read for blocks of one layer, for its own faults.
-        let block = model.as_ref().map_or(1, |model| model.value.block);
-        let schedule = memo.schedules.entry((key(&on_schedule), block)).or_insert_with(|| {
-            let record = self.part(record, Kind::Schedule, &on_schedule)?;
-            Some(Made { value: Arc::new(self.schedule(&record, block)?), record })
-        });
-        let schedule = schedule.clone();
-        let (data, model, training, schedule) = (data?, model?, training?, schedule?);
-        let keys = [key(&on_data), key(&on_model), key(&on_training)];
-        let teacher = memo.teachers.entry(keys.clone()).or_insert_with(|| {
-            let teacher = self.teacher_for(unit, &data, &model, &training, asks_kl)?;
-            self.fits(&data, &model, teacher.as_ref())?;
-            Some(teacher)
-        });
-        let teacher = teacher.clone();
-        let [on_data, on_model, on_training] = keys;
-        let timeline = memo.timelines.entry([on_data, on_model, on_training, key(&on_schedule)]).or_insert_with(|| {
-            let before = self.said.borrow().list.len();
-            let blame = schedule.record.blame;
-            let timeline = self.timeline(&schedule.value, blame, &model.value, &training.value, &data.value);
-            let has_failed = timeline.is_none() && self.said.borrow().list.len() > before;
-            (!has_failed).then_some(timeline)
-        });
-        let timeline = timeline.clone()?;
-        let teacher = teacher?;
-        let noun = memo.schedule_nouns.entry((key(&on_schedule), block));
-        let noun = Arc::clone(noun.or_insert_with(|| Arc::new(schedule.value.schedule.clone())));
-        let mut records = vec![data.record, model.record, training.record, schedule.record];
-        let teacher_noun = teacher.map(|teacher| {
-            records.push(teacher.record);
-            teacher.value
-        });
-        let filled = records.iter().flat_map(|record| record.filled.borrow().clone()).collect();
-        let recipe =
-            Recipe { data: data.value, model: model.value, training: training.value, schedule: noun, teacher: teacher_noun };
-        Some(Parts { recipe, timeline, filled })
-    }
-
-    /// Reads every `control`; their names are known to what follows even where they are poisoned.
-    fn controls(
-        &self,
-        record: &Record<'a>,
-        mut field: Option<&mut Field<'_, 'a>>,
-        ids: &mut usize,
-    ) -> Vec<Option<Controlled<'a>>> {
-        let mut controls = Vec::new();
-        for statement in record.repeated.iter().filter(|statement| statement.key == "control") {
-            let label = self.label(statement);
-            controls.push(label.and_then(|(name, _)| self.control(record, statement, name, field.as_deref(), ids)));
-            let (Some((name, span)), Some(field)) = (label, field.as_deref_mut()) else { continue };
-            let values = field.axes.iter().flat_map(|axis| &axis.values);
-            if let Some((_, first)) = field.controls.iter().find(|(known, _)| *known == name) {
-                self.say(twice(format!("the control `{name}`"), span, *first));
-            } else if let Some(value) = values.into_iter().find(|value| value.label == name) {
-                let message = format!("`{name}` is a value of an axis already");
-                self.say(Diagnostic::error("given-twice", message, span).note_at(value.span, "this value"));
-            }
-            field.controls.push((name, span));
-        }
-        controls
-    }
-
-    fn control(
-        &self,
-        record: &Record<'a>,
-        statement: &Statement<'a>,
-        name: &'a str,
-        field: Option<&Field<'_, 'a>>,
-        ids: &mut usize,
-    ) -> Option<Controlled<'a>> {
-        self.nothing_more(statement, Vocabulary::Of(Kind::Study), &format!("`{}`", record.owner))?;
-        let scope = Scope { env: &statement.env, record: None };
-        let mut words = self.words(statement.said, statement.head_span, scope);
-        let Some(Expr { kind: ExprKind::List(base), span }) = words.next() else {
-            return self.fail(Diagnostic::error(
-                "missing-value",
-                "a control begins with an arm in `[…]`",
-                statement.value_span(),
-            ));
-        };
-        let chosen = field.map(|field| field.choose(self, base, *span));
-        let mut fine = Some(());
-        let cell = match chosen.flatten() {
-            Some(Chosen::Cells(cells)) if cells.len() == 1 => cells.first().copied(),
-            Some(Chosen::Cells(cells)) => self.fail(one_arm(cells.len(), *span)),
-            Some(Chosen::Control(_)) => {
-                let said = Diagnostic::error("unexpected-words", "a control is made from a cell of the axes", *span);
-                self.fail(said)
-            }
-            None => None,
-        };
-        let mut replacements = Vec::new();
-        let has_with = words.eat("with");
-        if has_with {
-            let Some(Expr { kind: ExprKind::Block(block), .. }) = words.next() else {
-                return words.missing("`{ … }` after `with`");
-            };
-            let env = self.environment(scope.env.unit(), lets(block), Some(scope), Kind::Study);
-            let mut grouped = self.group(block, Vocabulary::Arm, &env, "an arm");
-            self.once(&mut grouped, Kind::Model);
-            if grouped.poisoned {
-                fine = None;
-            }
-            match self.replacements(grouped.statements, ids) {
-                Some(read) => replacements = read,
-                None => fine = None,
-            }
-        }
-        let mut matched = None;
-        let has_match = words.eat("matched");
-        if has_match {
-            words.expect("to")?;
-            let Some(Expr { kind: ExprKind::List(to), span }) = words.next() else {
-                return words.missing("an arm in `[…]`");
-            };
-            let to = field.and_then(|field| field.choose(self, to, *span));
-            let to = match to {
-                Some(Chosen::Cells(cells)) if cells.len() > 1 => self.fail(one_arm(cells.len(), *span)),
-                other => other,
-            };
-            words.expect("on")?;
-            let Some(quantity) = words.peek_word() else { return words.missing("a quantity") };
-            words.next();
-            let on = match Quantity::ALL.into_iter().find(|known| known.name() == quantity) {
-                Some(on) => Some(on),
-                None => self.fail(unknown_word(quantity, words.before(), "a quantity", &Quantity::ALL.map(Quantity::name))),
-            };
-            match (to, on) {
-                (Some(to), Some(on)) => matched = Some((to, on)),
-                _ => fine = None,
-            }
-        }
-        words.finish()?;
-        if !has_with && !has_match {
-            let said = Diagnostic::error("missing-value", "this control is the arm itself", *span);
-            return self.fail(said.hint("add `matched to [arm] on QUANTITY` or `with { … }`"));
-        }
-        fine?;
-        Some(Controlled { name, doc: statement.doc, text: self.text(statement.value_span()), cell: cell?, replacements, matched })
     }
 
     fn measures(&self, record: &Record<'a>) -> Option<Vec<(Measure, Span)>> {
@@ -503,8 +220,7 @@ impl<'a> Checker<'a> {
                 self.say(Diagnostic::error("after-the-end", message, span));
             }
             let grows = timelines().map(|timeline| timeline.grows().count()).max();
-            if let (crate::study::Relation::Overtakes { after_grow }, Some(span), Some(grows)) =
-                (claim.relation, claim.grow_span, grows)
+            if let (Relation::Overtakes { after_grow }, Some(span), Some(grows)) = (claim.relation, claim.grow_span, grows)
                 && after_grow as usize > grows
             {
                 let message = format!("these arms grow {grows} times, not {after_grow}");
@@ -549,10 +265,9 @@ impl<'a> Checker<'a> {
         for (unit, names) in self.names.iter().enumerate() {
             let env = super::record::Env::of_unit(unit);
             for name in names.bindings() {
-                if let Some((of, binding)) = names.binding(name).filter(|(of, _)| *of == unit)
+                if let Some((_, binding)) = names.binding(name).filter(|(of, _)| *of == unit)
                     && !matches!(binding.value.parts.as_slice(), [Expr { kind: ExprKind::Text(_), .. }])
                 {
-                    debug_assert_eq!(of, unit);
                     let mut words = self.words(&binding.value.parts, binding.name.span, Scope { env: &env, record: None });
                     let address = binding.value.parts.as_ptr() as usize;
                     self.guarded(address, binding.value.span, || words.amount().and_then(|_| words.finish()));
@@ -560,16 +275,4 @@ impl<'a> Checker<'a> {
             }
         }
     }
-}
-
-fn record_name<'r>(record: &'r Record<'_>) -> &'r str {
-    record.name
-}
-
-fn key(replacements: &[&Replacement<'_>]) -> Vec<usize> {
-    replacements.iter().map(|replacement| replacement.id).collect()
-}
-
-fn one_arm(count: usize, span: Span) -> Diagnostic {
-    Diagnostic::error("ambiguous-arm", format!("one arm is wanted, these are {count}"), span).hint("give a value of every axis")
 }

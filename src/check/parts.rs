@@ -1,0 +1,183 @@
+//! The parts of an arm under replacements: data, model, training, schedule, teacher.
+//!
+//! Owns their sharing: arms that replace the same fields of a part have the same part. What each part means is read elsewhere.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::Checker;
+use super::axes::{PARTS, Replacement, Varied};
+use super::fields::Vocabulary;
+use super::names::Kind;
+use super::recipe::Made;
+use super::record::{Given, Record, Scope};
+use super::schedule::Scheduled;
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+use crate::study::{Data, Filled, Model, Recipe, Schedule, Teacher, Training};
+use crate::timeline::Timeline;
+
+/// An arm's parts.
+pub(super) struct Parts {
+    pub(super) recipe: Recipe,
+    /// What the schedule comes to, where it can be worked out without the data.
+    pub(super) timeline: Option<Timeline>,
+    pub(super) filled: Vec<Filled>,
+}
+
+/// Parts that have been read, by the replacements that made them.
+#[derive(Default)]
+pub(super) struct Memo<'a> {
+    data: HashMap<Vec<usize>, Option<Made<'a, Data>>>,
+    models: HashMap<Vec<usize>, Option<Made<'a, Model>>>,
+    trainings: HashMap<Vec<usize>, Option<Made<'a, Training>>>,
+    schedules: HashMap<(Vec<usize>, usize), Option<Made<'a, Scheduled>>>,
+    schedule_nouns: HashMap<(Vec<usize>, usize), Arc<Schedule>>,
+    teachers: HashMap<[Vec<usize>; 3], Option<Option<Made<'a, Teacher>>>>,
+    timelines: HashMap<[Vec<usize>; 4], Option<Option<Timeline>>>,
+}
+
+impl<'a> Checker<'a> {
+    /// The parts that the study itself names, without replacements: for provenance, and so that their faults are said in any case.
+    pub(super) fn bases(&self, record: &Record<'a>, axes: &[Varied<'a>], memo: &mut Memo<'a>) -> Vec<Record<'a>> {
+        let replaced = |part: Kind| axes.iter().flat_map(|axis| &axis.targets).any(|target| target.part == part);
+        let mut bases = Vec::new();
+        for part in PARTS {
+            if record.field(part.word()).is_none() {
+                continue;
+            }
+            let base = match part {
+                _ if replaced(part) => self.part(record, part, &[]),
+                Kind::Data => self.made_data(record, &[], memo).map(|made| made.record),
+                Kind::Model => self.made_model(record, &[], memo).map(|made| made.record),
+                Kind::Training => self.made_training(record, &[], memo).map(|made| made.record),
+                _ => self.part(record, part, &[]),
+            };
+            bases.extend(base);
+        }
+        bases
+    }
+
+    /// The record of a part under replacements.
+    fn part(&self, record: &Record<'a>, kind: Kind, replacements: &[&Replacement<'a>]) -> Option<Record<'a>> {
+        let whole = |replacement: &&&Replacement<'a>| replacement.target.field.is_none() && replacement.target.argument.is_none();
+        let statement = match replacements.iter().rfind(whole) {
+            Some(replacement) => &replacement.statement,
+            None => record.field(kind.word())?,
+        };
+        let given = |replacement: &Replacement<'a>, name: &'a str| Given {
+            name,
+            name_span: replacement.target.span,
+            said: replacement.statement.said,
+            env: replacement.statement.env.clone(),
+            used: Rc::new(Cell::new(false)),
+        };
+        // Parameters of the schedule.
+        let parameters = replacements.iter().filter(|replacement| replacement.target.field.is_none());
+        let parameters: Vec<Given<'a>> =
+            parameters.filter_map(|replacement| Some(given(replacement, replacement.target.argument?))).collect();
+        let mut words = self.said(statement, Scope { env: &statement.env, record: None })?;
+        words.given = &parameters;
+        let mut part = self.reference(kind, &mut words)?;
+        words.finish()?;
+        self.nothing_more(statement, Vocabulary::Of(Kind::Study), &format!("`{}`", record.owner))?;
+        if let Some(unused) = parameters.iter().find(|given| !given.used.get()) {
+            let message = format!("`{}` has no parameter `{}`", part.owner, unused.name);
+            return self.fail(Diagnostic::error("unknown-argument", message, unused.name_span));
+        }
+        for replacement in replacements {
+            match (replacement.target.field, replacement.target.argument) {
+                (Some(field), Some(argument)) => self.give(&mut part, field.key, given(replacement, argument)),
+                (Some(_), None) => self.replace(&mut part, replacement.statement.clone()),
+                (None, _) => {}
+            }
+        }
+        Some(part)
+    }
+
+    fn made_data(&self, record: &Record<'a>, on: &[&Replacement<'a>], memo: &mut Memo<'a>) -> Option<Made<'a, Data>> {
+        let make = || {
+            let record = self.part(record, Kind::Data, on)?;
+            Some(Made { value: Arc::new(self.data(&record)?), record })
+        };
+        memo.data.entry(key(on)).or_insert_with(make).clone()
+    }
+
+    fn made_model(&self, record: &Record<'a>, on: &[&Replacement<'a>], memo: &mut Memo<'a>) -> Option<Made<'a, Model>> {
+        let make = || {
+            let record = self.part(record, Kind::Model, on)?;
+            Some(Made { value: Arc::new(self.model(&record)?), record })
+        };
+        memo.models.entry(key(on)).or_insert_with(make).clone()
+    }
+
+    fn made_training(&self, record: &Record<'a>, on: &[&Replacement<'a>], memo: &mut Memo<'a>) -> Option<Made<'a, Training>> {
+        let make = || {
+            let record = self.part(record, Kind::Training, on)?;
+            Some(Made { value: Arc::new(self.training(&record)?), record })
+        };
+        memo.trainings.entry(key(on)).or_insert_with(make).clone()
+    }
+
+    /// An arm's parts under replacements, and whether they fit.
+    pub(super) fn parts(
+        &self,
+        unit: usize,
+        record: &Record<'a>,
+        replacements: &[&Replacement<'a>],
+        asks_kl: Option<Span>,
+        memo: &mut Memo<'a>,
+    ) -> Option<Parts> {
+        let of = |part: Kind| -> Vec<&Replacement<'a>> {
+            replacements.iter().copied().filter(|replacement| replacement.target.part == part).collect()
+        };
+        let (on_data, on_model, on_training, on_schedule) =
+            (of(Kind::Data), of(Kind::Model), of(Kind::Training), of(Kind::Schedule));
+        let data = self.made_data(record, &on_data, memo);
+        let model = self.made_model(record, &on_model, memo);
+        let training = self.made_training(record, &on_training, memo);
+        // Without its model, a schedule is read for blocks of one layer, for its own faults.
+        let block = model.as_ref().map_or(1, |model| model.value.block);
+        let schedule = memo.schedules.entry((key(&on_schedule), block)).or_insert_with(|| {
+            let record = self.part(record, Kind::Schedule, &on_schedule)?;
+            Some(Made { value: Arc::new(self.schedule(&record, block)?), record })
+        });
+        let schedule = schedule.clone();
+        let (data, model, training, schedule) = (data?, model?, training?, schedule?);
+        let keys = [key(&on_data), key(&on_model), key(&on_training)];
+        let teacher = memo.teachers.entry(keys.clone()).or_insert_with(|| {
+            let teacher = self.teacher_for(unit, &data, &model, &training, asks_kl)?;
+            self.fits(&data, &model, teacher.as_ref())?;
+            Some(teacher)
+        });
+        let teacher = teacher.clone();
+        let [on_data, on_model, on_training] = keys;
+        let timeline = memo.timelines.entry([on_data, on_model, on_training, key(&on_schedule)]).or_insert_with(|| {
+            let before = self.said.borrow().list.len();
+            let blame = schedule.record.blame;
+            let timeline = self.timeline(&schedule.value, blame, &model.value, &training.value, &data.value);
+            let has_failed = timeline.is_none() && self.said.borrow().list.len() > before;
+            (!has_failed).then_some(timeline)
+        });
+        let timeline = timeline.clone()?;
+        let teacher = teacher?;
+        let noun = memo.schedule_nouns.entry((key(&on_schedule), block));
+        let noun = Arc::clone(noun.or_insert_with(|| Arc::new(schedule.value.schedule.clone())));
+        let mut records = vec![data.record, model.record, training.record, schedule.record];
+        let teacher_noun = teacher.map(|teacher| {
+            records.push(teacher.record);
+            teacher.value
+        });
+        let filled = records.iter().flat_map(|record| record.filled.borrow().clone()).collect();
+        let recipe =
+            Recipe { data: data.value, model: model.value, training: training.value, schedule: noun, teacher: teacher_noun };
+        Some(Parts { recipe, timeline, filled })
+    }
+}
+
+/// What a part is remembered by.
+fn key(replacements: &[&Replacement<'_>]) -> Vec<usize> {
+    replacements.iter().map(|replacement| replacement.id).collect()
+}
