@@ -3,6 +3,8 @@
 //! Owns counts. Invariant: parameter shapes are one function of the architecture ([`params::parameters`]), used to price, to
 //! allocate, to load and to export.
 
+pub mod flops;
+mod learning;
 pub mod matching;
 pub mod params;
 #[cfg(test)]
