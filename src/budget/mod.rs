@@ -6,6 +6,7 @@
 pub mod flops;
 mod learning;
 pub mod matching;
+pub mod memory;
 pub mod params;
 #[cfg(test)]
 mod testing;

@@ -103,15 +103,15 @@ impl Counter {
         matches!(self.0, Source::Known { .. })
     }
 
-    /// What each segment of a run reads; `None` while that cannot be known.
+    /// What each segment of a run reads; `None` while that cannot be known, or if it is too much to be counted in 64 bits.
     pub fn count(&self, segments: &[Segment]) -> Option<Vec<Count>> {
         let (mut reached, mut before) = (Reached::new(), 0);
         let mut counts = Vec::with_capacity(segments.len());
         for segment in segments {
             let tokens = u64::try_from(self.tokens(segment.data, segment.batch, segment.length())?).ok()?;
-            let sequences = segment.length() * segment.batch;
+            let sequences = segment.length().checked_mul(segment.batch)?;
             let end = reached.entry(segment.data.shard).or_insert(0);
-            *end = (*end).max(segment.data.sequence + sequences);
+            *end = (*end).max(segment.data.sequence.checked_add(sequences)?);
             let unique = self.unique(&reached)?;
             counts.push(Count {
                 sequences,
