@@ -1,0 +1,144 @@
+//! Keys: for each kind of node a hash of all that determines its result, and of nothing else.
+//!
+//! No name, label, text or path enters, and nothing of the machine. What a phase reads of its teacher's cache is told by how the
+//! cache was made, not by how far it reaches: a cache that covers another shard as well changes no phase. The learning rate is that
+//! of the segment's own steps. What the engine writes down at every step (training loss, norm of the gradient) or outside any result
+//! (speed) is no part of a key. A file that cannot be read (an absent corpus, a checkpoint, `init from`) stands for itself by its
+//! declaration. Invariant: nodes with equal keys end in equal bytes.
+
+use serde::Serialize;
+
+use super::memo::digest;
+use super::node::{Key, Phase};
+use crate::study::{Cache, Data, Documents, Holdout, Layout, LossTerm, Metric, Optimizer, Precision, ProbeKind, Shard, Text, Tokenizer};
+use crate::timeline::{DataPosition, Frozen, LayerId, NewLayer, Rate};
+
+/// Digits of a key, two for each byte.
+const DIGITS: usize = 32;
+
+fn hash(kind: &str, of: &impl Serialize) -> Key {
+    let mut text = digest(&format!("xrun 2026 plan {kind} v1"), of).to_hex().to_string();
+    text.truncate(DIGITS);
+    Key(text)
+}
+
+/// A corpus by its content; where it was not at hand, by its declaration.
+pub(super) fn corpus(data: &Data, content: Option<&str>) -> Key {
+    #[derive(Serialize)]
+    enum Which<'a> {
+        Known { content: &'a str, tokenizer: &'static str },
+        Absent { text: &'a Text, tokenizer: &'a Tokenizer },
+    }
+    #[derive(Serialize)]
+    struct Of<'a> {
+        which: Which<'a>,
+        documents: &'a Documents,
+        holdout: Holdout,
+    }
+    let kind = match data.tokenizer {
+        Tokenizer::Bytes => "bytes",
+        Tokenizer::Teacher => "teacher",
+        Tokenizer::File(_) => "file",
+    };
+    let which = match content {
+        Some(content) => Which::Known { content, tokenizer: kind },
+        None => Which::Absent { text: &data.text, tokenizer: &data.tokenizer },
+    };
+    hash("corpus", &Of { which, documents: &data.documents, holdout: data.holdout })
+}
+
+/// What a phase takes from its teacher.
+#[derive(Debug, Clone, Serialize)]
+pub(super) enum Taught<'a> {
+    /// A teacher that is trained, and how its logits are kept.
+    Trained(&'a Key, Cache),
+    /// A checkpoint, by its declaration.
+    Checkpoint(&'a str, Cache),
+}
+
+/// How sequences are made of a corpus.
+#[derive(Serialize)]
+struct Sequences<'a> {
+    corpus: &'a Key,
+    context: usize,
+    layout: Layout,
+    shard: Shard,
+}
+
+impl<'a> Sequences<'a> {
+    fn new(corpus: &'a Key, data: &Data) -> Self {
+        Self { corpus, context: data.context, layout: data.layout, shard: data.shard }
+    }
+}
+
+/// A stretch of training, of a student or (`kind`) a teacher; `shape` is the digest of the model under the segment's stack.
+pub(super) fn phase(kind: &str, phase: &Phase, shape: &str, teacher: Option<Taught<'_>>) -> Key {
+    #[derive(Serialize)]
+    struct Of<'a> {
+        shape: &'a str,
+        seed: u64,
+        sequences: Sequences<'a>,
+        parent: Option<&'a Key>,
+        teacher: Option<Taught<'a>>,
+        /// Factor, and the temperature of a KL.
+        loss: Vec<(f64, Option<f64>)>,
+        betas: (f64, f64),
+        eps: f64,
+        decay: f64,
+        decay_all: bool,
+        clip: Option<f64>,
+        precision: Precision,
+        micro: u64,
+        steps: (u64, u64),
+        stack: &'a [LayerId],
+        new_layers: &'a [NewLayer],
+        frozen: &'a Frozen,
+        reset_optimizer: bool,
+        rate: &'a Rate,
+        batch: u64,
+        data: DataPosition,
+        measures: Vec<&'a (Metric, Vec<u64>)>,
+    }
+    let (training, segment) = (&phase.training, &phase.segment);
+    let Optimizer::AdamW { lr: _, betas, eps, decay, decay_all } = training.optimizer;
+    let loss = training.loss.terms.iter().map(|(factor, term)| match term {
+        LossTerm::CrossEntropy => (*factor, None),
+        LossTerm::Kl { temperature, .. } => (*factor, Some(*temperature)),
+    });
+    let evaluated = |metric: Metric| matches!(metric, Metric::ValidationCe | Metric::Perplexity | Metric::Kl);
+    let of = Of {
+        shape,
+        seed: phase.seed,
+        sequences: Sequences::new(&phase.corpus, &phase.data),
+        parent: phase.parent.as_ref(),
+        teacher,
+        loss: loss.collect(),
+        betas,
+        eps,
+        decay,
+        decay_all,
+        clip: training.clip,
+        precision: training.precision,
+        micro: training.batch.micro,
+        steps: (segment.steps.start, segment.steps.end),
+        stack: &segment.stack,
+        new_layers: &segment.new_layers,
+        frozen: &segment.frozen,
+        reset_optimizer: segment.reset_optimizer,
+        rate: &segment.rate,
+        batch: segment.batch,
+        data: segment.data,
+        measures: phase.measures.iter().filter(|(metric, _)| evaluated(*metric)).collect(),
+    };
+    hash(kind, &of)
+}
+
+/// A cache of a teacher's logits.
+pub(super) fn logits(corpus: &Key, data: &Data, teacher: &Key, cache: Cache, temperature: f64, shards: u64) -> Key {
+    hash("teacher_logits", &(Sequences::new(corpus, data), teacher, cache, temperature, shards))
+}
+
+/// A look at the checkpoint of `phase`; `shape` and `block_ends` are those of its last step.
+pub(super) fn probe(kind: ProbeKind, batch: (u64, u64), data: &Data, phase: &Key, shape: &str, block_ends: &[usize]) -> Key {
+    hash("probe", &(kind, batch, data.context, data.layout, phase, shape, block_ends))
+}

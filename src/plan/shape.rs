@@ -1,0 +1,141 @@
+//! What a stack makes of a model: the model with everything left out that does not bear on a phase.
+//!
+//! Owns the folding of equations: `l`, `L` and `L_active` become numbers, conditions that are settled leave one branch, only layers
+//! that are there are wired. Invariant: two models that train to the same bytes under a stack have the same shape, whatever their
+//! names, their texts and the depth that they would have later.
+
+use serde::Serialize;
+
+use crate::budget::params::{boundary, entry, exit, placements, vocabulary};
+use crate::study::equation::{Branches, Condition, Equation, Moment, Scalar, Stream};
+use crate::study::placement::{Body, Weight};
+use crate::study::{Embedding, Ffn, Init, Model, Norm, Positions};
+use crate::timeline::LayerId;
+
+/// A model under a stack.
+#[derive(Debug, Serialize)]
+pub(super) struct Shape<'a> {
+    width: usize,
+    heads: usize,
+    kv_heads: usize,
+    head_dim: usize,
+    ffn: Ffn,
+    norm: Norm,
+    qk_norm: bool,
+    positions: Positions,
+    embedding: &'static str,
+    head: &'static str,
+    init: &'a Init,
+    vocabulary: usize,
+    entry: Option<Equation>,
+    layers: Vec<Layer>,
+    exit: Option<Equation>,
+}
+
+#[derive(Debug, Serialize)]
+struct Layer {
+    id: LayerId,
+    attention: Branches,
+    /// `None`: one equation for the whole layer.
+    ffn: Option<Branches>,
+    boundary: Option<Equation>,
+    init: Vec<(Weight, f64)>,
+}
+
+/// The shape of `model` while its layers are `stack` and its blocks end after so many of them.
+pub(super) fn shape<'a>(model: &'a Model, stack: &[LayerId], block_ends: &[usize]) -> Shape<'a> {
+    let around = Moment { layer: 0, depth: model.layers, active_depth: stack.len(), step: 0 };
+    let layer = |(place, id): (usize, &LayerId)| {
+        let moment = Moment { layer: place + 1, ..around };
+        let (first, second) = placements(model, place);
+        let (attention, ffn) = match (&first.body, &second.body) {
+            (Body::Layer(whole), _) | (Body::Sublayers { .. }, Body::Layer(whole)) => (branches(whole, &moment), None),
+            (Body::Sublayers { attention, .. }, Body::Sublayers { ffn, .. }) => {
+                (branches(attention, &moment), Some(branches(ffn, &moment)))
+            }
+        };
+        let factors = first.init.iter().chain(&second.init);
+        let init = factors.flat_map(|factor| factor.weights.iter().map(|weight| (*weight, factor.factor.at(&moment)))).collect();
+        let ends = block_ends.contains(&(place + 1));
+        let boundary = boundary(model, place).filter(|_| ends).map(|boundary| equation(boundary, &moment));
+        Layer { id: *id, attention, ffn, boundary, init }
+    };
+    Shape {
+        width: model.width,
+        heads: model.heads,
+        kv_heads: model.kv_heads,
+        head_dim: model.head_dim,
+        ffn: model.ffn,
+        norm: model.norm,
+        qk_norm: model.qk_norm,
+        positions: model.positions,
+        embedding: origin(model.embedding),
+        head: origin(model.head),
+        init: &model.init,
+        vocabulary: vocabulary(model),
+        entry: entry(model).map(|entry| equation(entry, &around)),
+        layers: stack.iter().enumerate().map(layer).collect(),
+        exit: exit(model).map(|exit| equation(exit, &around)),
+    }
+}
+
+/// Where a table comes from; whether it learns is the segment's to say.
+fn origin(table: Embedding) -> &'static str {
+    match table {
+        Embedding::Own => "own",
+        Embedding::Tied => "tied",
+        Embedding::Teacher { .. } => "teacher",
+    }
+}
+
+fn branches(branches: &Branches, at: &Moment) -> Branches {
+    let mut cases = Vec::new();
+    for (condition, case) in &branches.cases {
+        if condition.depends_on_step() {
+            let Condition { comparison, left, right } = condition;
+            let folded = Condition { comparison: *comparison, left: scalar(left, at), right: scalar(right, at) };
+            cases.push((folded, equation(case, at)));
+        } else if condition.holds(at) {
+            return Branches { cases, otherwise: equation(case, at) };
+        }
+    }
+    Branches { cases, otherwise: equation(&branches.otherwise, at) }
+}
+
+fn equation(equation: &Equation, at: &Moment) -> Equation {
+    let bindings = equation.bindings.iter().map(|binding| stream(binding, at)).collect();
+    Equation { bindings, result: stream(&equation.result, at) }
+}
+
+fn stream(of: &Stream, at: &Moment) -> Stream {
+    let inner = |input: &Stream| Box::new(stream(input, at));
+    match of {
+        Stream::X | Stream::Embedded | Stream::Bound(_) => of.clone(),
+        Stream::Norm { slot, input } => Stream::Norm { slot: *slot, input: inner(input) },
+        Stream::Sublayer { sublayer, input } => Stream::Sublayer { sublayer: *sublayer, input: inner(input) },
+        Stream::Gain { slot, start, input } => Stream::Gain { slot: *slot, start: scalar(start, at), input: inner(input) },
+        Stream::Learned { slot, start, input } => Stream::Learned { slot: *slot, start: scalar(start, at), input: inner(input) },
+        Stream::Scale { factor, input } => Stream::Scale { factor: scalar(factor, at), input: inner(input) },
+        Stream::Add(left, right) => Stream::Add(inner(left), inner(right)),
+        Stream::Subtract(left, right) => Stream::Subtract(inner(left), inner(right)),
+        Stream::Stop(input) => Stream::Stop(inner(input)),
+    }
+}
+
+fn scalar(of: &Scalar, at: &Moment) -> Scalar {
+    if !of.depends_on_step() {
+        return Scalar::Number(of.at(at));
+    }
+    let inner = |part: &Scalar| Box::new(scalar(part, at));
+    match of {
+        Scalar::Number(_) | Scalar::Layer | Scalar::Depth | Scalar::ActiveDepth | Scalar::Step => of.clone(),
+        Scalar::Add(a, b) => Scalar::Add(inner(a), inner(b)),
+        Scalar::Subtract(a, b) => Scalar::Subtract(inner(a), inner(b)),
+        Scalar::Multiply(a, b) => Scalar::Multiply(inner(a), inner(b)),
+        Scalar::Divide(a, b) => Scalar::Divide(inner(a), inner(b)),
+        Scalar::Power(a, b) => Scalar::Power(inner(a), inner(b)),
+        Scalar::Sqrt(a) => Scalar::Sqrt(inner(a)),
+        Scalar::Min(a, b) => Scalar::Min(inner(a), inner(b)),
+        Scalar::Max(a, b) => Scalar::Max(inner(a), inner(b)),
+    }
+}
