@@ -1,0 +1,233 @@
+//! From arms to timelines: every recipe meets its data, every control its length.
+//!
+//! Owns what is worked out once and shared by many runs: worlds, counters, models with their vocabulary, shapes, prices. Invariant:
+//! a run's timeline depends on its recipe, its seed and the run that it is matched to, and on nothing that was settled before it.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::cost::{self, Cost};
+use super::error::PlanError;
+use super::facts::{Corpus, Facts};
+use super::measure;
+use super::memo::{Memo, digest};
+use super::run::Mismatch;
+use super::shape::shape;
+use super::world::World;
+use crate::budget::matching;
+use crate::budget::tokens::{Count, Counter};
+use crate::study::{Data, Model, Quantity, Recipe, Schedule, Study, Training};
+use crate::timeline::{self, Segment, StepTokens, Timeline, TimelineError};
+
+/// A run whose timeline is known.
+#[derive(Debug)]
+pub(super) struct Settled {
+    /// Index of its data.
+    pub(super) world: usize,
+    pub(super) model: Arc<Model>,
+    pub(super) timeline: Timeline,
+    /// What each segment reads.
+    pub(super) counts: Option<Vec<Count>>,
+    pub(super) mismatch: Option<Mismatch>,
+}
+
+/// Settles runs.
+#[derive(Debug)]
+pub(super) struct Settler<'a> {
+    pub(super) study: &'a Study,
+    facts: &'a Facts,
+    pub(super) worlds: Vec<World>,
+    /// By the address of the declaration, which the study keeps alive.
+    world_at: BTreeMap<*const Data, usize>,
+    model_at: BTreeMap<(*const Model, usize), Arc<Model>>,
+    models: Memo<Arc<Model>>,
+    counters: BTreeMap<(usize, u64, u64), Rc<Counter>>,
+    counts: Memo<Option<Vec<Count>>>,
+    shapes: Memo<Rc<str>>,
+    prices: Memo<Cost>,
+    settled: BTreeMap<(usize, u64), Rc<Settled>>,
+}
+
+impl<'a> Settler<'a> {
+    pub(super) fn new(study: &'a Study, facts: &'a Facts) -> Self {
+        Self {
+            study,
+            facts,
+            worlds: Vec::new(),
+            world_at: BTreeMap::new(),
+            model_at: BTreeMap::new(),
+            models: Memo::default(),
+            counters: BTreeMap::new(),
+            counts: Memo::default(),
+            shapes: Memo::default(),
+            prices: Memo::default(),
+            settled: BTreeMap::new(),
+        }
+    }
+
+    /// The timeline of an arm under a seed.
+    pub(super) fn run(&mut self, arm: usize, seed: u64) -> Result<Rc<Settled>, PlanError> {
+        self.along(arm, seed, &mut Vec::new())
+    }
+
+    fn along(&mut self, arm: usize, seed: u64, path: &mut Vec<usize>) -> Result<Rc<Settled>, PlanError> {
+        if let Some(known) = self.settled.get(&(arm, seed)) {
+            return Ok(Rc::clone(known));
+        }
+        let of = &self.study.arms[arm];
+        if path.contains(&arm) {
+            return Err(PlanError::Circle(of.name.clone()));
+        }
+        let world = self.world(&of.recipe.data)?;
+        let model = self.model(&of.recipe.model, world)?;
+        let mismatch = match of.control.as_ref().and_then(|control| control.matched) {
+            None => None,
+            Some(matched) => {
+                path.push(arm);
+                let target = self.along(matched.to, seed, path)?;
+                path.pop();
+                Some(self.matched(arm, seed, (world, &model), matched.to, &target, matched.on)?)
+            }
+        };
+        let end = mismatch.as_ref().map(|mismatch| mismatch.end);
+        let mut timeline = self
+            .timeline(&of.recipe.schedule, &model, &of.recipe.training, (world, seed), end)
+            .map_err(|error| PlanError::Timeline { arm: of.name.clone(), error })?;
+        measure::cut(self.study, &mut timeline);
+        let counts = self.count(world, &of.recipe.training, seed, &timeline.segments);
+        let settled = Rc::new(Settled { world, model, timeline, counts, mismatch });
+        self.settled.insert((arm, seed), Rc::clone(&settled));
+        Ok(settled)
+    }
+
+    fn matched(
+        &mut self,
+        arm: usize,
+        seed: u64,
+        (world, model): (usize, &Arc<Model>),
+        to: usize,
+        target: &Settled,
+        on: Quantity,
+    ) -> Result<Mismatch, PlanError> {
+        let study = self.study;
+        let (name, recipe) = (&study.arms[arm].name, &study.arms[arm].recipe);
+        let other = &study.arms[to];
+        let uncounted = |of: &str| PlanError::Uncounted { arm: name.clone(), of: of.to_owned() };
+        let counts = target.counts.as_deref().ok_or_else(|| uncounted(&other.name))?;
+        let wanted = self.quantity(&target.model, &other.recipe, &target.timeline, counts, on);
+        let found = matching::solve(wanted, |end| {
+            let timeline = self.timeline(&recipe.schedule, model, &recipe.training, (world, seed), Some(end)).ok()?;
+            let counts = self.count(world, &recipe.training, seed, &timeline.segments)?;
+            Some(self.quantity(model, recipe, &timeline, &counts, on))
+        });
+        match found {
+            Some(found) => Ok(Mismatch {
+                to: other.name.clone(),
+                on,
+                end: found.end,
+                wanted,
+                reached: found.quantity,
+                relative: found.mismatch,
+            }),
+            None if self.counter(world, &recipe.training, seed).tokens(START, 1, 1).is_none() => Err(uncounted(name)),
+            None => Err(PlanError::Unreached { arm: name.clone(), to: other.name.clone(), quantity: on.name() }),
+        }
+    }
+
+    fn quantity(&mut self, model: &Arc<Model>, recipe: &Recipe, timeline: &Timeline, counts: &[Count], on: Quantity) -> f64 {
+        let total: Count = counts.iter().copied().sum();
+        total.quantity(on).map_or_else(
+            || {
+                let segments = timeline.segments.iter().zip(counts);
+                let price = |(segment, count)| self.price(model, &recipe.training, &recipe.data, segment, Some(count));
+                segments.map(price).filter_map(|cost| cost.flops_student_with_head).sum()
+            },
+            |count| count as f64,
+        )
+    }
+}
+
+const START: timeline::DataPosition = timeline::DataPosition { shard: 0, sequence: 0 };
+
+/// What is worked out once.
+impl Settler<'_> {
+    /// Index of the world of a declaration.
+    pub(super) fn world(&mut self, data: &Arc<Data>) -> Result<usize, PlanError> {
+        if let Some(at) = self.world_at.get(&Arc::as_ptr(data)) {
+            return Ok(*at);
+        }
+        let known = self.worlds.iter().position(|world| world.data == *data);
+        let at = match known {
+            Some(at) => at,
+            None => {
+                let mut corpora = self.facts.corpora.iter();
+                let corpus = corpora.find(|(known, _)| known == data).map(|(_, corpus)| corpus.clone());
+                let corpus = corpus.unwrap_or_else(|| Corpus::Absent("it has not been looked for".to_owned()));
+                self.worlds.push(World::new(data, corpus)?);
+                self.worlds.len() - 1
+            }
+        };
+        self.world_at.insert(Arc::as_ptr(data), at);
+        Ok(at)
+    }
+
+    /// A model with the vocabulary of its data; equal models are one.
+    pub(super) fn model(&mut self, model: &Arc<Model>, world: usize) -> Result<Arc<Model>, PlanError> {
+        let at = (Arc::as_ptr(model), world);
+        if let Some(known) = self.model_at.get(&at) {
+            return Ok(Arc::clone(known));
+        }
+        let sized = self.worlds[world].with_vocabulary(model)?;
+        let one = self.models.get(&sized, || Arc::clone(&sized));
+        self.model_at.insert(at, Arc::clone(&one));
+        Ok(one)
+    }
+
+    pub(super) fn counter(&mut self, world: usize, training: &Training, seed: u64) -> Rc<Counter> {
+        let World { data, corpus, .. } = &self.worlds[world];
+        let make = || Rc::new(Counter::new(data, training.batch, corpus, seed));
+        Rc::clone(self.counters.entry((world, training.batch.sequences, seed)).or_insert_with(make))
+    }
+
+    pub(super) fn timeline(
+        &mut self,
+        schedule: &Schedule,
+        model: &Model,
+        training: &Training,
+        (world, seed): (usize, u64),
+        end: Option<u64>,
+    ) -> Result<Timeline, TimelineError> {
+        let counter = self.counter(world, training, seed);
+        timeline::build(schedule, model, training, counter.as_ref(), end)
+    }
+
+    /// What segments read, one after the other.
+    pub(super) fn count(&mut self, world: usize, training: &Training, seed: u64, segments: &[Segment]) -> Option<Vec<Count>> {
+        let counter = self.counter(world, training, seed);
+        let reads = |segment: &Segment| (segment.data, segment.batch, segment.length(), segment.depth(), segment.trained_layers());
+        let of: Vec<_> = segments.iter().map(reads).collect();
+        self.counts.get(&(world, training.batch.sequences, seed, of), || counter.count(segments))
+    }
+
+    /// Digest of a model under a segment's stack. The model is one that [`Settler::model`] gave out: it lives as long as this.
+    pub(super) fn shape(&mut self, model: &Arc<Model>, segment: &Segment) -> Rc<str> {
+        let (stack, ends) = (&segment.stack, &segment.block_ends);
+        let make = || Rc::from(digest("xrun 2026 plan shape v1", &shape(model, stack, ends)).to_hex().as_str());
+        self.shapes.get(&(Arc::as_ptr(model).addr(), stack, ends), make)
+    }
+
+    /// What a segment costs.
+    pub(super) fn price(
+        &mut self,
+        model: &Arc<Model>,
+        training: &Training,
+        data: &Data,
+        segment: &Segment,
+        read: Option<&Count>,
+    ) -> Cost {
+        let shape = self.shape(model, segment);
+        let of = (&*shape, training.batch.micro, data.context, &segment.frozen, segment.batch, segment.length(), read);
+        self.prices.get(&of, || cost::training(model, training, data, segment, read)).timed(self.facts.flops_per_second)
+    }
+}

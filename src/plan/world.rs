@@ -1,0 +1,102 @@
+//! A `data` declaration together with what is known of its text.
+//!
+//! Owns what sequences there are for a plan. Deliberately counts no run: that is `budget`'s. Invariant: without the text there is only
+//! what the declaration says.
+
+use std::sync::Arc;
+
+use super::error::PlanError;
+use super::facts::{Corpus, CorpusFacts};
+use super::key;
+use super::node::Key;
+use crate::budget::tokens::Count;
+use crate::data::pack::{Shards, Windows};
+use crate::study::{Data, Model, Tokenizer, Vocabulary};
+
+/// Data and its text.
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) data: Arc<Data>,
+    pub(super) corpus: Corpus,
+    pub(super) key: Key,
+    seen: Option<Seen>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    windows: Windows,
+    shards: Shards,
+    holdout: Windows,
+}
+
+impl World {
+    pub(super) fn new(data: &Arc<Data>, corpus: Corpus) -> Result<Self, PlanError> {
+        let lay = |documents: &[u32]| Windows::new(data.layout, data.context, documents);
+        let seen = match &corpus {
+            Corpus::Absent(_) => None,
+            Corpus::Known(facts) => {
+                let windows = lay(&facts.train_documents);
+                if windows.sequences() == 0 {
+                    return Err(PlanError::NoSequence { data: data.name.clone(), context: data.context });
+                }
+                Some(Seen { shards: Shards::of(data, &windows), windows, holdout: lay(&facts.holdout_documents) })
+            }
+        };
+        let key = key::corpus(data, content(&corpus));
+        Ok(Self { data: Arc::clone(data), corpus, key, seen })
+    }
+    /// What the text is known by.
+    pub(super) fn content(&self) -> Option<&str> {
+        content(&self.corpus)
+    }
+    /// Tokens of the corpus.
+    pub(super) fn tokens(&self) -> Option<u64> {
+        let Corpus::Known(CorpusFacts { train_documents, holdout_documents, .. }) = &self.corpus else { return None };
+        Some(train_documents.iter().chain(holdout_documents.iter()).map(|tokens| u64::from(*tokens)).sum())
+    }
+    /// How many shards there are.
+    pub(super) fn shards(&self) -> Option<u64> {
+        self.seen.as_ref().map(|seen| seen.shards.count())
+    }
+    /// Held-out sequences.
+    pub(super) fn holdout(&self) -> Option<u64> {
+        self.seen.as_ref().map(|seen| seen.holdout.sequences())
+    }
+    /// All sequences of so many shards from the first, and of the holdout.
+    pub(super) fn covered(&self, shards: u64) -> Option<Count> {
+        let seen = self.seen.as_ref()?;
+        let train = (0..shards.min(seen.shards.count())).flat_map(|shard| seen.shards.sequences(shard));
+        let (mut sequences, mut tokens) = (0, 0);
+        let real = train.map(|sequence| seen.windows.real_tokens(sequence));
+        for each in real.chain((0..seen.holdout.sequences()).map(|sequence| seen.holdout.real_tokens(sequence))) {
+            sequences += 1;
+            tokens += each;
+        }
+        Some(Count { sequences, tokens, ..Count::default() })
+    }
+    /// Token types, where they are known.
+    fn vocabulary(&self) -> Option<usize> {
+        match (&self.corpus, &self.data.tokenizer) {
+            (Corpus::Known(facts), _) => Some(facts.vocabulary),
+            (Corpus::Absent(_), Tokenizer::Bytes) => Some(Tokenizer::BYTE_VOCABULARY),
+            (Corpus::Absent(_), Tokenizer::Teacher | Tokenizer::File(_)) => None,
+        }
+    }
+    /// The model with a vocabulary of a known size, as far as it can be known.
+    pub(super) fn with_vocabulary(&self, model: &Arc<Model>) -> Result<Arc<Model>, PlanError> {
+        match (model.vocabulary, self.vocabulary()) {
+            (Vocabulary::OfTokenizer, Some(size)) => Ok(Arc::new(Model { vocabulary: Vocabulary::Size(size), ..(**model).clone() })),
+            (Vocabulary::Size(size), Some(needed)) if size < needed => {
+                Err(PlanError::Vocabulary { model: model.name.clone(), size, data: self.data.name.clone(), needed })
+            }
+            (Vocabulary::Size(_), _) | (Vocabulary::OfTokenizer, None) => Ok(Arc::clone(model)),
+        }
+    }
+}
+
+fn content(corpus: &Corpus) -> Option<&str> {
+    match corpus {
+        Corpus::Known(facts) => Some(&facts.content),
+        Corpus::Absent(_) => None,
+    }
+}
