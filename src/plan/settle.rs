@@ -46,6 +46,7 @@ pub(super) struct Settler<'a> {
     counts: Memo<Option<Vec<Count>>>,
     shapes: Memo<Rc<str>>,
     prices: Memo<Cost>,
+    forwards: Memo<f64>,
     settled: BTreeMap<(usize, u64), Rc<Settled>>,
 }
 
@@ -62,6 +63,7 @@ impl<'a> Settler<'a> {
             counts: Memo::default(),
             shapes: Memo::default(),
             prices: Memo::default(),
+            forwards: Memo::default(),
             settled: BTreeMap::new(),
         }
     }
@@ -228,6 +230,12 @@ impl Settler<'_> {
     ) -> Cost {
         let shape = self.shape(model, segment);
         let of = (&*shape, training.batch.micro, data.context, &segment.frozen, segment.batch, segment.length(), read);
-        self.prices.get(&of, || cost::training(model, training, data, segment, read)).timed(self.facts.flops_per_second)
+        self.prices.get(&of, || cost::training(model, training, data, segment, read))
+    }
+
+    /// FLOPs of a whole model's forward pass over so much. The model is one that [`Settler::model`] gave out.
+    pub(super) fn forward(&mut self, model: &Arc<Model>, read: &Count) -> f64 {
+        let of = (Arc::as_ptr(model).addr(), read.sequences, read.tokens);
+        self.forwards.get(&of, || cost::forward(model, read))
     }
 }
