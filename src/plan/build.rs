@@ -38,7 +38,7 @@ pub fn build(study: &Study, facts: &Facts) -> Result<Plan, PlanError> {
     for (arm, seed) in all() {
         runs.push(builder.run(arm, seed)?);
     }
-    let warnings = warn::warnings(study, &builder.settler.worlds, &runs);
+    let warnings = warn::warnings(study, &builder.settler.worlds, &runs, &builder.graph);
     let totals = Totals::of(&builder.graph, &runs);
     let plan = Plan { study: study.clone(), runs, graph: builder.graph, totals, warnings };
     gate::check(&plan)?;
@@ -79,8 +79,10 @@ impl Builder<'_> {
         nodes.extend(lesson.as_ref().into_iter().flat_map(|lesson| lesson.nodes().cloned()));
         let phases = self.phases(arm, seed, &settled, lesson.as_ref());
         nodes.extend(phases.iter().cloned());
-        let probes: Vec<_> =
-            measure::probes(study, &settled.timeline).into_iter().map(|due| self.probe(arm, seed, &settled, &phases, due)).collect();
+        let probes: Vec<_> = measure::probes(study, &settled.timeline)
+            .into_iter()
+            .map(|due| self.probe(arm, seed, &settled, &phases, due))
+            .collect();
         for (_, _, key) in &probes {
             if !nodes.contains(key) {
                 nodes.push(key.clone());

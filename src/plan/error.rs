@@ -27,7 +27,9 @@ pub enum PlanError {
     #[error("the length of {0} depends on itself")]
     Circle(String),
     /// Tokens cannot be counted yet.
-    #[error("the length of {arm} cannot be solved while the tokens of {of} are not known; declare `tokens per step N` or provide the text")]
+    #[error(
+        "the length of {arm} cannot be solved while the tokens of {of} are not known; declare `tokens per step N` or provide the text"
+    )]
     Uncounted {
         /// The control.
         arm: String,

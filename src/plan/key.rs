@@ -10,7 +10,9 @@ use serde::Serialize;
 
 use super::memo::digest;
 use super::node::{Key, Phase};
-use crate::study::{Cache, Data, Documents, Holdout, Layout, LossTerm, Metric, Optimizer, Precision, ProbeKind, Shard, Text, Tokenizer};
+use crate::study::{
+    Cache, Data, Documents, Holdout, Layout, LossTerm, Metric, Optimizer, Precision, ProbeKind, Shard, Text, Tokenizer,
+};
 use crate::timeline::{DataPosition, Frozen, LayerId, NewLayer, Rate};
 
 /// Digits of a key, two for each byte.

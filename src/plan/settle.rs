@@ -207,7 +207,8 @@ impl Settler<'_> {
     /// What segments read, one after the other.
     pub(super) fn count(&mut self, world: usize, training: &Training, seed: u64, segments: &[Segment]) -> Option<Vec<Count>> {
         let counter = self.counter(world, training, seed);
-        let reads = |segment: &Segment| (segment.data, segment.batch, segment.length(), segment.depth(), segment.trained_layers());
+        let reads =
+            |segment: &Segment| (segment.data, segment.batch, segment.length(), segment.depth(), segment.trained_layers());
         let of: Vec<_> = segments.iter().map(reads).collect();
         self.counts.get(&(world, training.batch.sequences, seed, of), || counter.count(segments))
     }

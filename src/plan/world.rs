@@ -85,7 +85,9 @@ impl World {
     /// The model with a vocabulary of a known size, as far as it can be known.
     pub(super) fn with_vocabulary(&self, model: &Arc<Model>) -> Result<Arc<Model>, PlanError> {
         match (model.vocabulary, self.vocabulary()) {
-            (Vocabulary::OfTokenizer, Some(size)) => Ok(Arc::new(Model { vocabulary: Vocabulary::Size(size), ..(**model).clone() })),
+            (Vocabulary::OfTokenizer, Some(size)) => {
+                Ok(Arc::new(Model { vocabulary: Vocabulary::Size(size), ..(**model).clone() }))
+            }
             (Vocabulary::Size(size), Some(needed)) if size < needed => {
                 Err(PlanError::Vocabulary { model: model.name.clone(), size, data: self.data.name.clone(), needed })
             }

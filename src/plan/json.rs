@@ -1,0 +1,123 @@
+//! A plan for programs: `xrun plan --format json`.
+//!
+//! Owns the schema `xrun.plan/1`. Invariant: counts are integers at any size; what cannot be known yet is `null`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::cost::Cost;
+use super::node::{Key, Node};
+use super::run::{Mismatch, PlannedRun};
+use super::{Plan, gate};
+
+/// Name and version of the schema.
+pub const SCHEMA: &str = "xrun.plan/1";
+
+/// The plan as JSON; `cached` says which nodes are done already.
+pub fn json(plan: &Plan, cached: &dyn Fn(&Key) -> bool) -> Value {
+    let users = users(plan);
+    let mut done = (0, 0);
+    let mut nodes = Vec::new();
+    for (node, cost) in plan.graph.all() {
+        let cached = cached(&node.key);
+        done = if cached { (done.0 + 1, done.1 + cost.steps) } else { done };
+        nodes.push(of_node(node, cost, users.get(&node.key).map_or(&[], Vec::as_slice), cached));
+    }
+    let totals = &plan.totals;
+    json!({
+        "schema": SCHEMA,
+        "study": plan.study.name,
+        "doc": plan.study.doc,
+        "arms": plan.runs.iter().map(|run| of_run(plan, run)).collect::<Vec<_>>(),
+        "nodes": nodes,
+        "totals": {
+            "runs": totals.runs,
+            "nodes": totals.nodes,
+            "nodes_cached": done.0,
+            "steps_planned": totals.steps_planned,
+            "steps_if_unshared": totals.steps_if_unshared,
+            "steps_cached": done.1,
+            "tokens_planned": totals.tokens_planned,
+            "tokens_if_unshared": totals.tokens_if_unshared,
+            "flops_planned": totals.flops_planned,
+            "flops_if_unshared": totals.flops_if_unshared,
+            "memory": totals.memory,
+            "disk": totals.disk,
+            "seconds": totals.seconds,
+        },
+        "defaults": plan.study.defaults,
+        "warnings": plan.warnings,
+    })
+}
+
+/// Names of the arms that use each node, in the order of the study.
+pub(super) fn users(plan: &Plan) -> BTreeMap<&Key, Vec<&str>> {
+    let mut users: BTreeMap<&Key, Vec<&str>> = BTreeMap::new();
+    for run in &plan.runs {
+        for key in &run.nodes {
+            let names = users.entry(key).or_default();
+            // Runs come arm by arm, so that an arm's own name can only be the last.
+            if names.last() != Some(&run.name.as_str()) {
+                names.push(&run.name);
+            }
+        }
+    }
+    users
+}
+
+fn of_run(plan: &Plan, run: &PlannedRun) -> Value {
+    let arm = &plan.study.arms[run.arm];
+    let control = arm.control.as_ref().map(|control| {
+        let matched = run.mismatch.as_ref().map(of_mismatch);
+        json!({ "text": control.text, "doc": control.doc, "matched": matched })
+    });
+    json!({
+        "name": run.name,
+        "values": arm.values,
+        "seed": run.seed,
+        "control": control,
+        "steps": run.steps,
+        "tokens": run.tokens,
+        "unique_tokens": run.unique_tokens,
+        "active_layer_tokens": run.active_layer_tokens,
+        "trained_layer_tokens": run.trained_layer_tokens,
+        "flops_student": run.flops_student,
+        "flops_student_with_head": run.flops_student_with_head,
+        "flops_teacher": run.flops_teacher,
+        "params_total": run.params_total,
+        "params_without_head": run.params_without_head,
+        "params_stack": run.params_stack,
+        "teacher": run.teacher,
+        "phases": run.phases,
+        "probes": run.probes.iter().map(|(kind, step, key)| json!({ "kind": kind.name(), "step": step, "key": key })).collect::<Vec<_>>(),
+        "nodes": run.nodes,
+    })
+}
+
+fn of_mismatch(mismatch: &Mismatch) -> Value {
+    json!({
+        "to": mismatch.to,
+        "on": mismatch.on.name(),
+        "end": mismatch.end,
+        "wanted": mismatch.wanted,
+        "reached": mismatch.reached,
+        "mismatch": mismatch.relative,
+    })
+}
+
+fn of_node(node: &Node, cost: &Cost, arms: &[&str], cached: bool) -> Value {
+    let segment = gate::segment(node);
+    json!({
+        "key": node.key,
+        "kind": node.work.kind(),
+        "label": node.label,
+        "needs": node.needs,
+        "arms": arms,
+        "cached": cached,
+        "first_step": segment.map(|segment| segment.steps.start),
+        "last_step": segment.map(|segment| segment.steps.end),
+        "active_layers": segment.map(|segment| segment.depth()),
+        "cost": cost,
+    })
+}

@@ -1,0 +1,223 @@
+//! Teachers of a plan: one for each declaration and data, whoever learns from it, and one cache of its logits.
+//!
+//! Owns how far a cache reaches: as far as any run reads. Invariant: a teacher is trained under seed 0 from its first step to its last.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::build::Builder;
+use super::cost::Cost;
+use super::error::PlanError;
+use super::key::{self, Taught};
+use super::measure;
+use super::node::{Key, Phase, TeacherLogits, TeacherUse, Work};
+use super::settle::{Settled, Settler};
+use crate::budget::params::vocabulary;
+use crate::budget::tokens::Count;
+use crate::study::{
+    Cache, LossTerm, Measure, Metric, Model, Moment, Recipe, Schedule, Start, Study, Teacher, TeacherSource, Training,
+};
+
+/// Seed of every teacher.
+const SEED: u64 = 0;
+
+/// What is known of teachers so far.
+#[derive(Debug, Default)]
+pub(super) struct Teachers {
+    /// By the address of the declaration, which the study keeps alive, and the world.
+    trained: BTreeMap<(*const Teacher, usize), (Key, Arc<Model>)>,
+    /// Shards that a cache has to cover, by its key for none.
+    shards: BTreeMap<Key, u64>,
+}
+
+/// What a run has from its teacher.
+#[derive(Debug)]
+pub(super) struct Lesson {
+    source: Source,
+    cache: Cache,
+    /// The student hears its logits: in the loss, or in what is measured.
+    spoken: bool,
+    /// The node of the cache.
+    logits: Option<Key>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Trained(Key, Arc<Model>),
+    Checkpoint(String),
+}
+
+impl Lesson {
+    /// Its nodes.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &Key> {
+        self.node().into_iter().chain(&self.logits)
+    }
+    /// The node that trains the teacher.
+    pub(super) fn node(&self) -> Option<&Key> {
+        match &self.source {
+            Source::Trained(key, _) => Some(key),
+            Source::Checkpoint(_) => None,
+        }
+    }
+    /// For the phase that uses it; a checkpoint cannot be used yet.
+    pub(super) fn used(&self) -> Option<TeacherUse> {
+        match &self.source {
+            Source::Trained(node, model) => {
+                Some(TeacherUse { node: node.clone(), model: Arc::clone(model), logits: self.logits.clone() })
+            }
+            Source::Checkpoint(_) => None,
+        }
+    }
+    /// For the key of the phase that uses it.
+    pub(super) fn taught(&self) -> Taught<'_> {
+        let cache = if self.spoken { self.cache } else { Cache::None };
+        match &self.source {
+            Source::Trained(node, _) => Taught::Trained(node, cache),
+            Source::Checkpoint(path) => Taught::Checkpoint(path, cache),
+        }
+    }
+    /// FLOPs of the teacher beside a student that reads so much.
+    pub(super) fn beside(&self, settler: &mut Settler<'_>, read: Option<&Count>) -> Option<f64> {
+        match &self.source {
+            _ if !self.spoken || self.logits.is_some() => Some(0.0),
+            Source::Trained(_, model) => read.map(|read| settler.forward(model, read)),
+            Source::Checkpoint(_) => None,
+        }
+    }
+}
+
+/// Whether a student hears its teacher's logits.
+fn spoken(study: &Study, training: &Training) -> bool {
+    training.loss.terms.iter().any(|(_, term)| matches!(term, LossTerm::Kl { .. }))
+        || study.measures.iter().any(|measure| measure.metric == Metric::Kl)
+}
+
+/// The temperature of a loss, 1 where it has none.
+fn temperature(training: &Training) -> f64 {
+    let mut terms = training.loss.terms.iter();
+    let found = terms.find_map(|(_, term)| match term {
+        LossTerm::Kl { temperature, .. } => Some(*temperature),
+        LossTerm::CrossEntropy => None,
+    });
+    found.unwrap_or(1.0)
+}
+
+impl Builder<'_> {
+    /// Notes how far a run reads into the cache of its teacher, and lays the teacher.
+    pub(super) fn reach(&mut self, arm: usize, settled: &Settled) -> Result<(), PlanError> {
+        let recipe = &self.study.arms[arm].recipe;
+        let Some(teacher) = &recipe.teacher else { return Ok(()) };
+        let trained = self.teacher(teacher, recipe, settled.world)?;
+        let Some((key, model)) = trained else { return Ok(()) };
+        if !spoken(self.study, &recipe.training) {
+            return Ok(());
+        }
+        let (own, its) = (vocabulary(&settled.model), vocabulary(&model));
+        if own != its {
+            let (student, teacher) = (settled.model.name.clone(), teacher.name.clone());
+            return Err(PlanError::Vocabularies { student, own, teacher, its });
+        }
+        if teacher.cache != Cache::None {
+            let last = settled.timeline.segments.iter().map(|segment| segment.data.shard + 1).max().unwrap_or(1);
+            let reached = self.settler.worlds[settled.world].shards().map_or(last, |count| last.min(count));
+            let shards = self.teachers.shards.entry(self.cache_of(recipe, &key, teacher.cache, settled.world)).or_insert(0);
+            *shards = reached.max(*shards);
+        }
+        Ok(())
+    }
+
+    /// What a run of an arm has from its teacher.
+    pub(super) fn lesson(&mut self, arm: usize, settled: &Settled) -> Result<Option<Lesson>, PlanError> {
+        let recipe = &self.study.arms[arm].recipe;
+        let Some(teacher) = &recipe.teacher else { return Ok(None) };
+        let (cache, spoken) = (teacher.cache, spoken(self.study, &recipe.training));
+        let source = match (self.teacher(teacher, recipe, settled.world)?, &teacher.source) {
+            (Some((key, model)), _) => Source::Trained(key, model),
+            (None, TeacherSource::Checkpoint(path)) => Source::Checkpoint(path.clone()),
+            (None, TeacherSource::Trained { .. }) => return Ok(None),
+        };
+        let logits = match &source {
+            Source::Trained(key, model) if spoken && cache != Cache::None => {
+                Some(self.logits(recipe, key, model, cache, settled.world))
+            }
+            _ => None,
+        };
+        Ok(Some(Lesson { source, cache, spoken, logits }))
+    }
+
+    /// Lays the node that trains a teacher; `None` for a checkpoint.
+    fn teacher(&mut self, teacher: &Arc<Teacher>, recipe: &Recipe, world: usize) -> Result<Option<(Key, Arc<Model>)>, PlanError> {
+        let TeacherSource::Trained { model, training, steps } = &teacher.source else { return Ok(None) };
+        let at = (Arc::as_ptr(teacher), world);
+        if let Some(known) = self.teachers.trained.get(&at) {
+            return Ok(Some(known.clone()));
+        }
+        let model = self.settler.model(model, world)?;
+        let schedule =
+            Schedule { name: String::new(), doc: None, start: Start::All, events: Vec::new(), end: Moment::Step(*steps) };
+        let timeline = self
+            .settler
+            .timeline(&schedule, &model, training, (world, SEED), None)
+            .map_err(|error| PlanError::Teacher { teacher: teacher.name.clone(), error })?;
+        let read = self.settler.count(world, training, SEED, &timeline.segments).and_then(|counts| counts.first().copied());
+        let corpus = self.settler.worlds[world].key.clone();
+        let measured = [Measure { metric: Metric::ValidationCe, every: (*steps).max(1) }];
+        let mut last = None;
+        for segment in timeline.segments {
+            let price = self.settler.price(&model, training, &recipe.data, &segment, read.as_ref());
+            let cost = Cost {
+                flops_student: Some(0.0),
+                flops_student_with_head: Some(0.0),
+                flops_teacher: price.flops_student_with_head,
+                ..price
+            };
+            let shape = self.settler.shape(&model, &segment);
+            let phase = Phase {
+                seed: SEED,
+                corpus: corpus.clone(),
+                data: Arc::clone(&recipe.data),
+                model: Arc::clone(&model),
+                training: Arc::clone(training),
+                parent: None,
+                measures: measure::measures(&measured, &segment, false),
+                segment,
+                teacher: None,
+            };
+            let key = key::phase("teacher", &phase, &shape, None);
+            self.lay(&key, cost, || format!("teacher {}", teacher.name), vec![corpus.clone()], Work::Teacher(Box::new(phase)));
+            last = Some((key, Arc::clone(&model)));
+        }
+        self.teachers.trained.extend(last.clone().map(|known| (at, known)));
+        Ok(last)
+    }
+
+    /// A cache by everything but its reach.
+    fn cache_of(&self, recipe: &Recipe, teacher: &Key, cache: Cache, world: usize) -> Key {
+        let corpus = &self.settler.worlds[world].key;
+        key::logits(corpus, &recipe.data, teacher, cache, temperature(&recipe.training), 0)
+    }
+
+    fn logits(&mut self, recipe: &Recipe, teacher: &Key, model: &Arc<Model>, cache: Cache, world: usize) -> Key {
+        let shards = self.teachers.shards.get(&self.cache_of(recipe, teacher, cache, world)).copied().unwrap_or(1);
+        let (corpus, temperature) = (self.settler.worlds[world].key.clone(), temperature(&recipe.training));
+        let key = key::logits(&corpus, &recipe.data, teacher, cache, temperature, shards);
+        if !self.graph.has(&key) {
+            let covered = self.settler.worlds[world].covered(shards);
+            let each = match cache {
+                Cache::Top(top) if top < vocabulary(model) => 8 * top as u64 + 4,
+                Cache::Top(_) | Cache::All | Cache::None => 4 * vocabulary(model) as u64,
+            };
+            let cost = Cost {
+                flops_teacher: covered.as_ref().map(|covered| self.settler.forward(model, covered)),
+                disk: covered.map(|covered| covered.sequences * recipe.data.context as u64 * each),
+                ..Cost::nothing()
+            };
+            let (model, data) = (Arc::clone(model), Arc::clone(&recipe.data));
+            let label = format!("logits of {}", recipe.teacher.as_ref().map_or("the teacher", |teacher| &teacher.name));
+            let needs = vec![corpus.clone(), teacher.clone()];
+            let work = TeacherLogits { corpus, data, teacher: teacher.clone(), model, cache, temperature, shards };
+            self.lay(&key, cost, || label, needs, Work::TeacherLogits(Box::new(work)));
+        }
+        key
+    }
+}

@@ -1,0 +1,67 @@
+//! What a person should know before running a plan.
+//!
+//! Owns the words. Invariant: a warning forbids nothing; the same thing is said once.
+
+use std::collections::BTreeSet;
+
+use super::facts::Corpus;
+use super::graph::Graph;
+use super::measure;
+use super::node::Work;
+use super::run::PlannedRun;
+use super::world::World;
+use crate::study::{Metric, Study, TeacherSource, Tokenizer};
+
+/// All of them, in the order of the study.
+pub(super) fn warnings(study: &Study, worlds: &[World], runs: &[PlannedRun], graph: &Graph) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for world in worlds {
+        let name = &world.data.name;
+        if let Corpus::Absent(why) = &world.corpus {
+            warnings.push(format!("`{name}` is not at hand, its tokens are as declared: {why}"));
+        }
+        let held = |metric: Metric| matches!(metric, Metric::ValidationCe | Metric::Perplexity | Metric::Kl);
+        let looks = study.measures.iter().any(|measure| held(measure.metric)) || !study.probes.is_empty();
+        if world.holdout() == Some(0) && looks {
+            warnings.push(format!("`{name}` holds nothing out, and metrics are taken on the holdout"));
+        }
+    }
+    for run in runs {
+        for (kind, step) in measure::unseen(study, &run.timeline) {
+            warnings.push(format!("{} has no checkpoint at step {step} for {}", run.name, kind.name()));
+        }
+        let relative = run.mismatch.as_ref().map_or(0.0, |mismatch| mismatch.relative);
+        if relative.abs() > 0.01 {
+            warnings.push(format!("{} misses the quantity that it is matched on by {:.1} %", run.name, 100.0 * relative));
+        }
+        let taught = study.arms[run.arm].recipe.teacher.is_some();
+        if !taught && study.measures.iter().any(|measure| measure.metric == Metric::Kl) {
+            warnings.push(format!("{} has no teacher: kl is not measured", run.name));
+        }
+    }
+    warnings.extend(obstacles(study, graph).into_iter().map(|reason| format!("cannot run: {reason}")));
+    let mut said = BTreeSet::new();
+    warnings.retain(|warning| said.insert(warning.clone()));
+    warnings
+}
+
+/// What forbids running, each once.
+pub(super) fn obstacles(study: &Study, graph: &Graph) -> Vec<String> {
+    let mut reasons = Vec::new();
+    for (node, _) in graph.all() {
+        let Work::Corpus { data, content } = &node.work else { continue };
+        if data.tokenizer != Tokenizer::Bytes {
+            reasons.push(format!("`{}` needs a tokenizer other than `bytes`, which this version cannot run", data.name));
+        } else if content.is_none() {
+            reasons.push(format!("the text of `{}` is not at hand", data.name));
+        }
+    }
+    for teacher in study.arms.iter().filter_map(|arm| arm.recipe.teacher.as_ref()) {
+        if let TeacherSource::Checkpoint(path) = &teacher.source {
+            reasons.push(format!("the teacher `{}` is the checkpoint \"{path}\", which this version cannot load", teacher.name));
+        }
+    }
+    let mut said = BTreeSet::new();
+    reasons.retain(|reason| said.insert(reason.clone()));
+    reasons
+}
