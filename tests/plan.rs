@@ -1,0 +1,191 @@
+//! Plans of a small study: what is shared, what changes a key, what it costs.
+
+#[path = "plan/small.rs"]
+mod small;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use small::{facts, grow, study};
+use xrun::plan::node::Work;
+use xrun::plan::{Key, Plan, PlanError, PlannedRun, build};
+use xrun::study::{Data, Matched, Model, Optimizer, Quantity, Study, Training};
+
+fn plan(study: &Study) -> Plan {
+    build(study, &facts(&study.arms[0].recipe.data)).expect("a plan")
+}
+
+fn run<'a>(plan: &'a Plan, name: &str, seed: u64) -> &'a PlannedRun {
+    plan.runs.iter().find(|run| run.name == name && run.seed == seed).expect("a run")
+}
+
+fn keys(plan: &Plan) -> BTreeSet<Key> {
+    plan.nodes().into_iter().map(|node| node.key.clone()).collect()
+}
+
+#[test]
+fn the_first_phase_of_grow_serves_grow_frozen_and_nobody_else() {
+    let plan = plan(&study());
+    let phases = |name: &str, seed| run(&plan, name, seed).phases.clone();
+    for name in ["pre", "post"] {
+        let (grown, frozen) = (phases(&format!("[{name}, grow]"), 0), phases(&format!("[{name}, grow_frozen]"), 0));
+        assert_eq!((grown.len(), frozen.len()), (3, 3));
+        assert_eq!(grown[0], frozen[0]);
+        assert_ne!(grown[1], frozen[1]);
+        assert_ne!(grown[0], phases(&format!("[{name}, grow]"), 1)[0]);
+        assert_ne!(grown[0], phases(&format!("[{name}, joint]"), 0)[0]);
+    }
+    assert_ne!(phases("[pre, grow]", 0)[0], phases("[post, grow]", 0)[0]);
+    // Per placement and seed: 1 joint, 1 shared, 2 of grow, 2 of grow_frozen, probes at their ends; per seed one control with a probe.
+    let count = |kind| plan.nodes().iter().filter(|node| node.work.kind() == kind).count();
+    assert_eq!((count("corpus"), count("phase"), count("probe")), (1, 4 * 6 + 2, 4 * 6 + 2));
+    assert_eq!(plan.totals.steps_planned, 4 * 6 * 20 + 2 * 40);
+    assert_eq!(plan.totals.steps_if_unshared, 4 * 7 * 20 + 2 * 40);
+    assert!(plan.totals.flops_planned < plan.totals.flops_if_unshared);
+    assert_eq!(plan.runnable(), Ok(()));
+    assert_eq!(plan.warnings, Vec::<String>::new());
+}
+
+#[test]
+fn nodes_follow_what_they_need_and_arms_have_theirs() {
+    let plan = plan(&study());
+    let mut seen = BTreeSet::new();
+    for node in plan.nodes() {
+        assert!(node.needs.iter().all(|need| seen.contains(need)), "{}", node.label);
+        seen.insert(node.key.clone());
+    }
+    let own = plan.nodes_of_arm("[post, grow]").expect("an arm");
+    assert_eq!(own.len(), 1 + 2 * (3 + 3));
+    assert!(own.iter().all(|node| node.needs.iter().all(|need| own.iter().any(|other| other.key == *need))));
+    assert_eq!(plan.nodes_of_arm("[post, shrink]"), None);
+}
+
+#[test]
+fn a_segment_is_measured_at_both_ends() {
+    let plan = plan(&study());
+    let second = plan.node(&run(&plan, "[pre, grow]", 0).phases[1]).expect("a node");
+    let Work::Phase(phase) = &second.work else { panic!("a phase") };
+    assert_eq!(phase.measures[0].1, [20, 24, 32, 40]);
+    assert_eq!(run(&plan, "[pre, grow]", 0).probes.iter().map(|(_, step, _)| *step).collect::<Vec<_>>(), [20, 40, 60]);
+}
+
+#[test]
+fn names_and_texts_are_in_no_key() {
+    let mut renamed = study();
+    renamed.name = "other".into();
+    renamed.doc = None;
+    for arm in &mut renamed.arms {
+        arm.name.push('!');
+        let recipe = &mut arm.recipe;
+        recipe.data = Arc::new(Data { name: "d".into(), doc: Some("d".into()), ..(*recipe.data).clone() });
+        recipe.model = Arc::new(Model { name: "m".into(), doc: Some("m".into()), ..(*recipe.model).clone() });
+        recipe.training = Arc::new(Training { name: "t".into(), doc: Some("t".into()), ..(*recipe.training).clone() });
+    }
+    assert_eq!(keys(&plan(&renamed)), keys(&plan(&study())));
+}
+
+#[test]
+fn a_learning_rate_changes_the_phases_that_train_under_it() {
+    let before = plan(&study());
+    let mut edited = study();
+    let training = &mut edited.arms[1].recipe.training;
+    let Optimizer::AdamW { betas, eps, decay, decay_all, .. } = training.optimizer;
+    let optimizer = Optimizer::AdamW { lr: 2e-3, betas, eps, decay, decay_all };
+    *training = Arc::new(Training { optimizer, ..(**training).clone() });
+    let after = plan(&edited);
+    let changed: Vec<_> = (0..before.runs.len()).filter(|at| before.runs[*at].nodes != after.runs[*at].nodes).collect();
+    assert_eq!(changed, [2, 3], "[pre, grow] under both seeds");
+    assert_eq!(before.runs[2].nodes[0], after.runs[2].nodes[0], "the corpus");
+    assert!((0..3).all(|phase| before.runs[2].phases[phase] != after.runs[2].phases[phase]));
+    // `set lr` from the second event on leaves the first two phases alone.
+    let mut later = grow(20, false);
+    let event = later.events.remove(0);
+    let at = |step, extra: Option<xrun::study::Action>| xrun::study::EventSpec {
+        moment: xrun::study::Moment::Step(step),
+        actions: event.actions.iter().cloned().chain(extra).collect(),
+    };
+    later.events = vec![at(20, None), at(40, Some(xrun::study::Action::SetLr(1e-4)))];
+    let mut edited = study();
+    edited.arms[1].recipe.schedule = Arc::new(later);
+    let after = plan(&edited);
+    let same = |phase: usize| before.runs[2].phases[phase] == after.runs[2].phases[phase];
+    assert_eq!([same(0), same(1), same(2)], [true, true, false]);
+}
+
+#[test]
+fn a_depth_that_is_not_reached_yet_is_in_no_key() {
+    let mut deeper = study();
+    let model = &mut deeper.arms[1].recipe.model;
+    let wiring = xrun::study::placement::Wiring { layers: vec![(0, 0); 4], ..model.wiring.clone() };
+    *model = Arc::new(Model { layers: 4, wiring, ..(**model).clone() });
+    let (before, after) = (plan(&study()), plan(&deeper));
+    let (before, after) = (&run(&before, "[pre, grow]", 0).phases, &run(&after, "[pre, grow]", 0).phases);
+    assert_eq!(before[..], after[..3]);
+    assert_eq!(after.len(), 4);
+}
+
+#[test]
+fn a_control_is_as_long_as_what_it_is_matched_to_is_dear() {
+    let plan = plan(&study());
+    let (long, grown) = (run(&plan, "long", 1), run(&plan, "[post, grow]", 1));
+    assert_eq!((long.steps, grown.steps), (40, 60));
+    assert_eq!(long.active_layer_tokens, grown.active_layer_tokens);
+    assert_eq!(grown.tokens, Some(60 * 16));
+    let mismatch = long.mismatch.as_ref().expect("a match");
+    assert_eq!((mismatch.end, mismatch.relative, mismatch.to.as_str()), (40, 0.0, "[post, grow]"));
+    // The same shard is read again in every phase.
+    assert_eq!((grown.unique_tokens, long.unique_tokens), (Some(160), Some(160)));
+
+    let mut circular = study();
+    circular.arms[6].control.as_mut().expect("a control").matched = Some(Matched { to: 6, on: Quantity::Flops });
+    let facts = facts(&circular.arms[0].recipe.data);
+    assert_eq!(build(&circular, &facts), Err(PlanError::Circle("long".into())));
+}
+
+#[test]
+fn a_plan_survives_a_file_and_a_damaged_one_is_refused() {
+    let plan = plan(&study());
+    let text = ron::to_string(&plan).expect("RON");
+    assert_eq!(ron::from_str::<Plan>(&text).expect("a plan"), plan);
+    let key = plan.runs[0].phases[0].to_string();
+    let damaged = text.replacen(&key, &"0".repeat(32), 1);
+    assert!(ron::from_str::<Plan>(&damaged).is_err());
+}
+
+#[test]
+fn json_has_an_entry_for_each_run_and_counts_what_is_cached() {
+    let plan = plan(&study());
+    let done = plan.runs[0].phases[0].clone();
+    let json = xrun::plan::json::json(&plan, &|key| *key == done);
+    assert_eq!((&json["schema"], &json["study"]), (&"xrun.plan/1".into(), &"small".into()));
+    assert_eq!(json["arms"].as_array().map(Vec::len), Some(14));
+    assert_eq!((&json["totals"]["nodes_cached"], &json["totals"]["steps_cached"]), (&1.into(), &20.into()));
+    let nodes = json["nodes"].as_array().expect("nodes");
+    let shared = nodes.iter().find(|node| node["key"] == run(&plan, "[pre, grow]", 0).phases[0].0).expect("a node");
+    assert_eq!(shared["arms"], serde_json::json!(["[pre, grow]", "[pre, grow_frozen]"]));
+    assert_eq!((&shared["first_step"], &shared["last_step"], &shared["active_layers"]), (&0.into(), &20.into(), &1.into()));
+}
+
+#[test]
+fn ten_thousand_arms_are_planned_in_no_time() {
+    let mut large = study();
+    large.probes.clear();
+    large.seeds = vec![0];
+    let cell = large.arms[1].clone();
+    let arms = (0..10_000).map(|number| {
+        let mut arm = cell.clone();
+        arm.name = format!("[{number}]");
+        let lr = 1e-5 * f64::from(number + 1);
+        let optimizer = Optimizer::AdamW { lr, betas: (0.9, 0.95), eps: 1e-8, decay: 0.1, decay_all: false };
+        arm.recipe.training = Arc::new(Training { optimizer, ..(*arm.recipe.training).clone() });
+        // As a checker would: nothing is shared.
+        arm.recipe.model = Arc::new((*arm.recipe.model).clone());
+        arm
+    });
+    large.arms = arms.collect();
+    let began = std::time::Instant::now();
+    let plan = plan(&large);
+    assert_eq!(plan.totals.nodes, 30_001);
+    // Seconds in an optimised build; this one is not, and other tests run beside it.
+    assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
+}
