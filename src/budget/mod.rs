@@ -11,5 +11,5 @@ pub mod matching;
 pub mod memory;
 pub mod params;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod tokens;

@@ -10,6 +10,8 @@ pub mod moment;
 mod rate;
 mod sets;
 mod stack;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
