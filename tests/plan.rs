@@ -189,3 +189,30 @@ fn ten_thousand_arms_are_planned_in_no_time() {
     // Seconds in an optimised build; this one is not, and other tests run beside it.
     assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
 }
+
+#[test]
+fn text_tells_arms_sharing_and_sums() {
+    let plan = plan(&study());
+    let text = xrun::plan::text::text(&plan, &|_| false);
+    assert!(text.lines().all(|line| line.chars().count() <= 100));
+    for words in [
+        "study small",
+        "phase 0 shared by [pre, grow], [pre, grow_frozen]",
+        "12 % saved by sharing",
+        "grow 1 layer at top from init",
+    ] {
+        assert!(text.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn drawings_have_every_node_and_keep_names_inside_their_labels() {
+    let mut hostile = study();
+    hostile.arms[0].name = "[\"]; x -> y\\\n<script>]".into();
+    let plan = plan(&hostile);
+    let (dot, mermaid) = (xrun::plan::dot::dot(&plan), xrun::plan::mermaid::mermaid(&plan));
+    let edges: usize = plan.nodes().iter().map(|node| node.needs.len()).sum();
+    assert_eq!(dot.lines().count(), 4 + plan.nodes().len() + edges);
+    assert_eq!(mermaid.lines().count(), 2 + plan.nodes().len() + edges);
+    assert!(dot.contains(r#"phase 0 of [\"]; x -> y\\\n<script>]"#) && !mermaid.contains("<script>"));
+}

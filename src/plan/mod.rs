@@ -5,6 +5,7 @@
 
 mod build;
 pub mod cost;
+pub mod dot;
 pub mod error;
 pub mod facts;
 mod gate;
@@ -13,12 +14,14 @@ pub mod json;
 mod key;
 mod measure;
 mod memo;
+pub mod mermaid;
 pub mod node;
 pub mod run;
 mod settle;
 mod shape;
 mod stored;
 mod teach;
+pub mod text;
 pub mod totals;
 mod warn;
 mod world;

@@ -1,0 +1,102 @@
+//! What concerns the plan as a whole: teachers, sums, warnings, defaults.
+
+use super::figures::{bytes, flops, grouped, known, many, short, time};
+use super::page::Page;
+use crate::plan::node::Work;
+use crate::plan::{Key, Plan};
+use crate::study::Cache;
+
+/// Teachers and their caches.
+pub(super) fn teachers(page: &mut Page, plan: &Plan) {
+    let mut lines = Vec::new();
+    for (node, cost) in plan.graph.all() {
+        match &node.work {
+            Work::Teacher(phase) => {
+                let (steps, layers) = (many(cost.steps, "step"), many(phase.segment.depth() as u64, "layer"));
+                let (params, spent) = (short(cost.params_total), flops(cost.flops_teacher));
+                let line =
+                    format!("{}: {steps} on `{}`, {layers}, {params} parameters, {spent} FLOPs", node.label, phase.data.name);
+                lines.push(line);
+            }
+            Work::TeacherLogits(logits) => {
+                let kept = match logits.cache {
+                    Cache::Top(top) => format!("the {top} most likely tokens"),
+                    Cache::All | Cache::None => "all tokens".to_owned(),
+                };
+                let (shards, spent) = (many(logits.shards, "shard"), flops(cost.flops_teacher));
+                let (size, temperature) = (bytes(cost.disk), logits.temperature);
+                let line = format!(
+                    "{}: {kept} at temperature {temperature}, {shards} and the holdout, {size}, {spent} FLOPs",
+                    node.label
+                );
+                lines.push(line);
+            }
+            Work::Corpus { .. } | Work::Phase(_) | Work::Probe(_) => {}
+        }
+    }
+    if !lines.is_empty() {
+        page.heading("teachers");
+        for line in lines {
+            page.wrapped("  ", &line);
+        }
+    }
+}
+
+/// Sums, with and without sharing.
+pub(super) fn totals(page: &mut Page, plan: &Plan, cached: &dyn Fn(&Key) -> bool) {
+    let totals = &plan.totals;
+    let done = || plan.graph.all().filter(|(node, _)| cached(&node.key));
+    page.heading("totals");
+    let (nodes, runs) = (many(totals.nodes, "node"), many(totals.runs, "run"));
+    let steps: u64 = done().map(|(_, cost)| cost.steps).sum();
+    page.line(&format!(
+        "  work    {nodes} for {runs}; done already: {}, {}",
+        grouped(done().count() as u64),
+        many(steps, "step")
+    ));
+    let saved = |with: Option<f64>, without: Option<f64>| match (with, without) {
+        (Some(with), Some(without)) if without > with => format!(", {:.0} % saved by sharing", 100.0 * (1.0 - with / without)),
+        _ => String::new(),
+    };
+    let float = |count: Option<u64>| count.map(|count| count as f64);
+    let rows = [
+        ("steps ", grouped(totals.steps_planned), grouped(totals.steps_if_unshared), {
+            saved(Some(totals.steps_planned as f64), Some(totals.steps_if_unshared as f64))
+        }),
+        ("tokens", known(totals.tokens_planned), known(totals.tokens_if_unshared), {
+            saved(float(totals.tokens_planned), float(totals.tokens_if_unshared))
+        }),
+        ("FLOPs ", flops(totals.flops_planned), flops(totals.flops_if_unshared), {
+            saved(totals.flops_planned, totals.flops_if_unshared)
+        }),
+    ];
+    for (name, with, without, saved) in rows {
+        page.line(&format!("  {name}  {with} (every run on its own: {without}{saved})"));
+    }
+    page.line(&format!("  memory  about {} for the largest node", bytes(totals.memory)));
+    page.line(&format!("  disk    about {}", bytes(totals.disk)));
+    let seconds = totals.seconds.map_or_else(
+        || "unknown; `xrun bench` measures this machine".to_owned(),
+        |seconds| format!("about {}, one node at a time", time(seconds)),
+    );
+    page.line(&format!("  time    {seconds}"));
+}
+
+/// What a person should know.
+pub(super) fn warnings(page: &mut Page, plan: &Plan) {
+    if !plan.warnings.is_empty() {
+        page.heading("warnings");
+        for warning in &plan.warnings {
+            page.wrapped("  - ", warning);
+        }
+    }
+}
+
+/// How much was filled in.
+pub(super) fn defaults(page: &mut Page, plan: &Plan) {
+    let count = plan.study.defaults.len() as u64;
+    if count > 0 {
+        page.line("");
+        page.line(&format!("{} by default; `xrun check --defaults` shows them", many(count, "value")));
+    }
+}
