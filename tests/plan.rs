@@ -1,7 +1,11 @@
 //! Plans of a small study: what is shared, what changes a key, what it costs.
 
+#[path = "plan/paper.rs"]
+mod paper;
 #[path = "plan/small.rs"]
 mod small;
+#[path = "plan/teachers.rs"]
+mod teachers;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
