@@ -154,6 +154,11 @@ fn a_plan_survives_a_file_and_a_damaged_one_is_refused() {
     let key = plan.runs[0].phases[0].to_string();
     let damaged = text.replacen(&key, &"0".repeat(32), 1);
     assert!(ron::from_str::<Plan>(&damaged).is_err());
+    // A phase under the key of another would end up in the store as the other's result.
+    let forged = text.replacen("seed:1,corpus", "seed:7,corpus", 1);
+    assert_ne!(forged, text);
+    let error = ron::from_str::<Plan>(&forged).expect_err("a forged node").to_string();
+    assert!(error.contains("is not that of phase 0 of [pre, joint], seed 1"), "{error}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod measure;
 mod memo;
 pub mod mermaid;
 pub mod node;
+mod proof;
 pub mod run;
 mod settle;
 mod shape;

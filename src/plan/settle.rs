@@ -11,9 +11,9 @@ use super::cost::{self, Cost};
 use super::error::PlanError;
 use super::facts::{Corpus, Facts};
 use super::measure;
-use super::memo::{Memo, digest};
+use super::memo::Memo;
+use super::proof;
 use super::run::Mismatch;
-use super::shape::shape;
 use super::world::World;
 use crate::budget::matching;
 use crate::budget::tokens::{Count, Counter};
@@ -216,7 +216,7 @@ impl Settler<'_> {
     /// Digest of a model under a segment's stack. The model is one that [`Settler::model`] gave out: it lives as long as this.
     pub(super) fn shape(&mut self, model: &Arc<Model>, segment: &Segment) -> Rc<str> {
         let (stack, ends) = (&segment.stack, &segment.block_ends);
-        let make = || Rc::from(digest("xrun 2026 plan shape v1", &shape(model, stack, ends)).to_hex().as_str());
+        let make = || Rc::from(proof::shape_of(model, segment));
         self.shapes.get(&(Arc::as_ptr(model).addr(), stack, ends), make)
     }
 

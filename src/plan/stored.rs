@@ -10,7 +10,7 @@ use super::graph::Graph;
 use super::node::Node;
 use super::run::PlannedRun;
 use super::totals::Totals;
-use super::{Plan, gate};
+use super::{Plan, gate, proof};
 use crate::study::Study;
 
 /// Version of the form.
@@ -51,6 +51,7 @@ impl TryFrom<Stored> for Plan {
         }
         let plan = Self { study, runs, graph, totals, warnings };
         gate::check(&plan)?;
+        proof::check(&plan)?;
         Ok(plan)
     }
 }
