@@ -225,3 +225,20 @@ fn drawings_have_every_node_and_keep_names_inside_their_labels() {
     assert_eq!(mermaid.lines().count(), 2 + plan.nodes().len() + edges);
     assert!(dot.contains(r#"phase 0 of [\"]; x -> y\\\n<script>]"#) && !mermaid.contains("<script>"));
 }
+
+#[test]
+fn a_difference_names_the_inputs_that_changed() {
+    let before = plan(&study());
+    let mut edited = study();
+    edited.arms[1].recipe.schedule = Arc::new(grow(20, true));
+    edited.arms[0].recipe.schedule = Arc::new(small::joint(24));
+    edited.seeds = vec![0];
+    let difference = xrun::plan::diff::diff(&plan(&edited), &before);
+    let inputs = |label: &str| difference.changed.iter().find(|(of, ..)| of == label).map(|(.., inputs)| inputs.join(", "));
+    assert_eq!(inputs("phase 0 of [pre, joint], seed 0").as_deref(), Some("learning rate, steps, measured steps"));
+    assert_eq!(difference.changed.len(), 1);
+    // The probe at the end is at another step: another label.
+    assert_eq!(difference.added.len(), 1);
+    assert!(difference.to_string().starts_with(&format!("{} nodes the same, 1 changed, 1 new, ", difference.same)));
+    assert_eq!(xrun::plan::diff::diff(&before, &before).same, before.nodes().len());
+}

@@ -5,6 +5,7 @@
 
 mod build;
 pub mod cost;
+pub mod diff;
 pub mod dot;
 pub mod error;
 pub mod facts;
