@@ -242,3 +242,17 @@ fn a_difference_names_the_inputs_that_changed() {
     assert!(difference.to_string().starts_with(&format!("{} nodes the same, 1 changed, 1 new, ", difference.same)));
     assert_eq!(xrun::plan::diff::diff(&before, &before).same, before.nodes().len());
 }
+
+#[test]
+fn layers_that_are_frozen_and_dropped_leave_a_sound_plan() {
+    use xrun::study::{Action, EventSpec, Layers, Moment};
+    let mut edited = study();
+    let mut schedule = small::joint(30);
+    let at = |step, action| EventSpec { moment: Moment::Step(step), actions: vec![action] };
+    let frozen = Action::Freeze(Layers::Range { first: 3, last: 3 });
+    schedule.events = vec![at(10, frozen), at(20, Action::Drop { layers: 1 })];
+    edited.arms[0].recipe.schedule = Arc::new(schedule);
+    let plan = plan(&edited);
+    let last = &run(&plan, "[pre, joint]", 0).timeline.segments[2];
+    assert_eq!((last.depth(), last.frozen.layers.len()), (2, 0));
+}
