@@ -1,1 +1,121 @@
-//! (placeholder)
+//! The command line: one file for each verb.
+//!
+//! Owns arguments, exit codes and what goes to which stream: results to standard output, everything else to standard error. Ties the
+//! runner to its workers. Deliberately holds no knowledge of the domain. Invariant: input that is refused leaves nothing behind.
+
+mod check;
+mod fault;
+mod load;
+mod output;
+mod plan;
+mod progress;
+mod report;
+mod run;
+mod status;
+mod story;
+mod worker;
+mod world;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+pub use fault::{Fault, Outcome};
+
+/// Controlled experiments on how transformers are built and grown.
+#[derive(Parser)]
+#[command(name = "xrun", version, arg_required_else_help = true, after_help = AFTER)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+    #[command(flatten)]
+    manner: Manner,
+}
+
+const AFTER: &str = "\
+Exit codes: 0 done; 1 a step failed or a claim check did; 2 the input is wrong; 130 interrupted, all progress kept.
+Example: xrun plan experiments/001_quickstart.exp";
+
+/// How xrun speaks.
+#[derive(Args, Clone, Copy)]
+struct Manner {
+    /// Colours in diagnostics and progress [NO_COLOR turns them off]
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    color: Color,
+    /// Errors only
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// More of what is known
+    #[arg(long, short, global = true, action = ArgAction::SetTrue)]
+    verbose: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Manner {
+    /// Whether to colour what goes to standard error.
+    fn colors(self) -> bool {
+        use std::io::IsTerminal;
+        match self.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::io::stderr().is_terminal(),
+        }
+    }
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Check .exp files and say all that is wrong with them
+    Check(check::Arguments),
+    /// Say exactly what a study will train and cost; trains and writes nothing
+    Plan(plan::Arguments),
+    /// Train what is missing of a study
+    Run(run::Arguments),
+    /// Tables, figures and verdicts from what has run, also half-way
+    Report(report::Arguments),
+    /// What is done, under way, failed, missing
+    Status(status::Arguments),
+}
+
+/// Which study is meant.
+#[derive(Args)]
+struct Which {
+    /// An .exp file, or a plan written by `xrun plan --format ron`
+    file: PathBuf,
+    /// The study, where the file has several
+    #[arg(long, value_name = "NAME")]
+    study: Option<String>,
+}
+
+/// Where results are.
+#[derive(Args)]
+struct Kept {
+    /// The folder of results [default: .xrun beside FILE]
+    #[arg(long, env = "XRUN_STORE", value_name = "FOLDER", hide_env_values = true)]
+    store: Option<PathBuf>,
+}
+
+/// Runs the program with the arguments of the process.
+pub fn main() -> ExitCode {
+    // clap exits with 2 for arguments that it does not know, as for any other wrong input.
+    let Arguments { verb, manner } = Arguments::parse();
+    let result = match verb {
+        Verb::Check(arguments) => check::check(&arguments, manner),
+        Verb::Plan(arguments) => plan::plan(&arguments, manner),
+        Verb::Run(arguments) => run::run(&arguments, manner),
+        Verb::Report(arguments) => report::report(&arguments, manner),
+        Verb::Status(arguments) => status::status(&arguments, manner),
+    };
+    let outcome = result.unwrap_or_else(|fault| {
+        output::complain(&fault.to_string());
+        fault.outcome()
+    });
+    ExitCode::from(outcome)
+}

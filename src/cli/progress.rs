@@ -7,60 +7,84 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::plan::node::{Key, Node};
+use super::output;
+use crate::plan::node::{Key, Node, Work};
+use crate::report::number;
 use crate::run::Listener;
 use crate::run::worker::Progress;
 
 /// Draws a run on standard error.
 pub struct Terminal {
     bars: MultiProgress,
-    nodes: ProgressBar,
-    running: Mutex<BTreeMap<Key, Running>>,
+    study: ProgressBar,
+    board: Mutex<Board>,
+    nodes: usize,
     /// Lines instead of bars: standard error is no terminal.
     plain: bool,
     quiet: bool,
+}
+
+struct Board {
+    running: BTreeMap<Key, Running>,
+    done: usize,
 }
 
 struct Running {
     bar: ProgressBar,
     began: Instant,
     tokens: u64,
+    /// How far it was when it was last heard of.
+    at: u64,
+}
+
+/// A node's part of the study's bar.
+fn steps(node: &Node) -> u64 {
+    match &node.work {
+        Work::Teacher(phase) | Work::Phase(phase) => phase.segment.length(),
+        Work::Corpus { .. } | Work::TeacherLogits(_) | Work::Probe(_) => 0,
+    }
 }
 
 impl Terminal {
-    /// For a run of so many nodes, `found` of which are in the store.
-    pub fn new(total: usize, found: usize, quiet: bool) -> Self {
+    /// For a run of these nodes, some of which are done already.
+    pub fn new(all: &[Node], done: impl Fn(&Key) -> bool, quiet: bool) -> Self {
         let plain = quiet || !std::io::stderr().is_terminal();
         let target = if plain { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(8) };
         let bars = MultiProgress::with_draw_target(target);
-        let nodes = bars.add(ProgressBar::new(total as u64));
-        nodes.set_style(style("{prefix:>8} [{bar:32.cyan/dim}] {pos}/{len} nodes  {elapsed} elapsed, {eta} left"));
-        nodes.set_prefix("study");
-        nodes.set_position(found as u64);
-        nodes.reset_eta();
-        nodes.enable_steady_tick(Duration::from_secs(1));
-        Self { bars, nodes, running: Mutex::new(BTreeMap::new()), plain, quiet }
+        let found: Vec<&Node> = all.iter().filter(|node| done(&node.key)).collect();
+        let study = bars.add(ProgressBar::new(all.iter().map(steps).sum()));
+        study.set_style(style("study    {bar:24.cyan/dim} {percent:>3} %  {msg}  {elapsed} elapsed, {eta} left"));
+        study.set_position(found.iter().copied().map(steps).sum());
+        study.reset_eta();
+        study.enable_steady_tick(Duration::from_secs(1));
+        let board = Board { running: BTreeMap::new(), done: found.len() };
+        let terminal = Self { bars, study, board: Mutex::new(board), nodes: all.len(), plain, quiet };
+        terminal.count(found.len());
+        terminal
     }
     /// Takes the bars away.
     pub fn close(&self) {
-        self.nodes.finish_and_clear();
+        self.study.finish_and_clear();
+    }
+    fn count(&self, done: usize) {
+        self.study.set_message(format!("{done} of {} nodes", self.nodes));
     }
     fn say(&self, line: &str) {
-        if self.quiet {
-        } else if self.plain {
-            eprintln!("{line}");
+        if self.plain {
+            output::note(line);
         } else {
             // An error here is a closed terminal; the run goes on.
             let _ = self.bars.println(line);
         }
     }
-    fn end(&self, node: &Node) -> Option<Running> {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&node.key);
-        if let Some(running) = &running {
-            running.bar.finish_and_clear();
-            self.bars.remove(&running.bar);
-        }
-        running
+    fn end(&self, node: &Node, done: usize) -> Option<Running> {
+        let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
+        board.done += done;
+        self.count(board.done);
+        let running = board.running.remove(&node.key)?;
+        running.bar.finish_and_clear();
+        self.bars.remove(&running.bar);
+        Some(running)
     }
 }
 
@@ -71,34 +95,38 @@ fn style(template: &str) -> ProgressStyle {
 
 impl Listener for Terminal {
     fn started(&self, node: &Node, why: &str) {
-        let bar = self.bars.insert_before(&self.nodes, ProgressBar::new(0));
-        bar.set_style(style("         [{bar:32.green/dim}] {pos}/{len} {prefix}  {msg}"));
-        bar.set_prefix(node.label.clone());
-        if why != "missing" {
+        let bar = self.bars.insert_before(&self.study, ProgressBar::new(0));
+        bar.set_style(style("{prefix:.dim} {bar:24.green/dim} {percent:>3} %  {wide_msg}"));
+        bar.set_prefix(format!("{:<8}", node.work.kind().split('_').next_back().unwrap_or_default()));
+        bar.set_message(node.label.clone());
+        if why != "missing" && !self.quiet {
             self.say(&format!("again    {}: {why}", node.label));
         }
-        let running = Running { bar, began: Instant::now(), tokens: 0 };
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(node.key.clone(), running);
+        let running = Running { bar, began: Instant::now(), tokens: 0, at: 0 };
+        self.board.lock().unwrap_or_else(PoisonError::into_inner).running.insert(node.key.clone(), running);
     }
     fn progress(&self, node: &Node, progress: &Progress) {
-        let mut all = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(running) = all.get_mut(&node.key) else { return };
+        let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(running) = board.running.get_mut(&node.key) else { return };
+        if steps(node) > 0 {
+            self.study.inc(progress.done.saturating_sub(running.at));
+            running.at = progress.done;
+        }
         running.tokens += progress.tokens;
         running.bar.set_length(progress.total);
         running.bar.set_position(progress.done);
+        let loss = progress.loss.map_or_else(String::new, |loss| format!("  loss {loss:.3}"));
         let rate = rate(running.tokens, running.began.elapsed());
-        running.bar.set_message(match progress.loss {
-            Some(loss) => format!("loss {loss:.3}  {rate}"),
-            None => rate,
-        });
+        running.bar.set_message(format!("{}{loss}  {rate}", node.label));
     }
     fn finished(&self, node: &Node, seconds: f64) {
-        let rate = self.end(node).map_or_else(String::new, |running| rate(running.tokens, running.began.elapsed()));
-        self.nodes.inc(1);
-        self.say(&format!("done     {:<52} {seconds:>6.1} s  {rate}", node.label));
+        let rate = self.end(node, 1).map_or_else(String::new, |running| rate(running.tokens, running.began.elapsed()));
+        if !self.quiet {
+            self.say(format!("done     {:<52} {seconds:>6.1} s  {rate}", node.label).trim_end());
+        }
     }
     fn failed(&self, node: &Node, reason: &str) {
-        self.end(node);
+        self.end(node, 0);
         self.say(&format!("FAILED   {}: {reason}", node.label));
     }
 }
@@ -109,11 +137,5 @@ fn rate(tokens: u64, elapsed: Duration) -> String {
         return String::new();
     }
     let per_second = (tokens as f64 / elapsed.as_secs_f64().max(1e-9)).round() as u64;
-    let mut digits = per_second.to_string();
-    let mut at = digits.len();
-    while at > 3 {
-        at -= 3;
-        digits.insert(at, ',');
-    }
-    format!("{digits} tokens/s")
+    format!("{} tokens/s", number::exact(per_second))
 }

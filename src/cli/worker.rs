@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 
 use crate::data::corpus;
 use crate::plan::node::{Node, Work};
+use crate::run::Device;
 use crate::run::worker::{Desk, Failure, Outcome, Worker};
 
 /// Works on every kind of node.
 pub struct Everything {
     /// The folder of the `.exp` file: what `files "…"` is relative to.
     pub folder: PathBuf,
+    /// Where it trains.
+    pub device: Device,
 }
 
 impl Worker for Everything {
@@ -21,19 +24,21 @@ impl Worker for Everything {
                 let counts = [("train_tokens", header.train_tokens), ("holdout_tokens", header.holdout_tokens)];
                 Ok(Outcome::Done(counts.map(|(name, count)| (name.to_owned(), count)).into_iter().collect::<BTreeMap<_, _>>()))
             }
-            Work::Teacher(_) | Work::TeacherLogits(_) | Work::Phase(_) | Work::Probe(_) => train(&self.folder, node, desk),
+            Work::Teacher(_) | Work::TeacherLogits(_) | Work::Phase(_) | Work::Probe(_) => self.train(node, desk),
         }
     }
 }
 
-#[cfg(feature = "train")]
-fn train(folder: &Path, node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
-    crate::train::TrainWorker { folder: folder.to_owned(), ..Default::default() }.work(node, desk)
-}
+impl Everything {
+    #[cfg(feature = "train")]
+    fn train(&self, node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
+        crate::train::TrainWorker { folder: self.folder.clone(), device: self.device }.work(node, desk)
+    }
 
-#[cfg(not(feature = "train"))]
-fn train(_: &Path, _: &Node, _: &mut Desk<'_>) -> Result<Outcome, Failure> {
-    Err(Failure::Input("this xrun was built without the feature `train`: it checks, plans and reports only".into()))
+    #[cfg(not(feature = "train"))]
+    fn train(&self, _: &Node, _: &mut Desk<'_>) -> Result<Outcome, Failure> {
+        Err(Failure::Input(self.device.available().err().unwrap_or_default()))
+    }
 }
 
 /// The store of a file: beside it, unless said otherwise.

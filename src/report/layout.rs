@@ -34,8 +34,9 @@ impl Cell {
         Self { signed: true, ..Self::mean(paired) }
     }
     /// An exact number.
-    pub fn count(count: u64) -> Self {
-        Self { value: Some(Number::Count(count)), source: Some(number::exact(count)), ..Self::default() }
+    pub fn count(count: impl Into<Option<u64>>) -> Self {
+        let of = |count| Self { value: Some(Number::Count(count)), source: Some(number::exact(count)), ..Self::default() };
+        count.into().map_or_else(Self::default, of)
     }
     /// A number that is not averaged.
     pub fn real(value: f64) -> Self {

@@ -70,19 +70,19 @@ pub struct ProbeStory {
     pub record: ProbeRecord,
 }
 
-/// Exact counts of one run, from the plan.
+/// Exact counts of one run, from the plan. `None`: not known before the data is at hand.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Planned {
     /// Optimizer steps.
     pub steps: u64,
     /// Real tokens trained on.
-    pub tokens: u64,
+    pub tokens: Option<u64>,
     /// Distinct tokens among them.
-    pub unique_tokens: u64,
+    pub unique_tokens: Option<u64>,
     /// Σ tokens × layers run.
-    pub active_layer_tokens: u64,
+    pub active_layer_tokens: Option<u64>,
     /// Σ tokens × layers that learn.
-    pub trained_layer_tokens: u64,
+    pub trained_layer_tokens: Option<u64>,
     /// Student FLOPs with the head, where known.
     pub flops_student_with_head: Option<f64>,
     /// Parameters at the final depth, embedding and head included.

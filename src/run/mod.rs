@@ -3,10 +3,12 @@
 //! Owns the store's layout, locks, resuming and the order of work. Deliberately knows no arms, no claims and no tensor: a [`worker::Worker`]
 //! does a node's work. Invariant: a node in the store is whole or absent.
 
+pub mod device;
 pub mod executor;
 pub mod record;
 pub mod store;
 pub mod worker;
 
+pub use device::Device;
 pub use executor::{Listener, Options, Summary, execute};
-pub use store::{Store, StoreError};
+pub use store::{Standing, Store, StoreError};

@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 
 /// Version of the layout described here.
 pub const VERSION: u32 = 1;
+/// Name of the file that holds a [`MetricLine`] a line.
+pub const METRICS: &str = "metrics.jsonl";
+/// Name of the file that holds a [`ProbeRecord`].
+pub const PROBE: &str = "probe.json";
 
 /// `record.ron`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

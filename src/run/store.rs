@@ -53,6 +53,21 @@ pub enum State {
     Absent,
 }
 
+/// How far a node is, at a glance: nothing is hashed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Standing {
+    /// Its record is there.
+    Done,
+    /// Some process works on it.
+    Running,
+    /// The last attempt ended badly.
+    Failed(FailureRecord),
+    /// An attempt was interrupted; the next one goes on from there.
+    Begun,
+    /// Nothing is there.
+    Missing,
+}
+
 /// A folder with results.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -100,6 +115,27 @@ impl Store {
     pub fn has(&self, key: &Key) -> bool {
         self.node(key).join("record.ron").is_file()
     }
+    /// How far a node is. For people; nothing is written.
+    pub fn standing(&self, key: &Key) -> Standing {
+        if self.has(key) {
+            Standing::Done
+        } else if self.held(key) {
+            Standing::Running
+        } else if let Some(failure) = self.failure(key) {
+            Standing::Failed(failure)
+        } else if self.work(key).exists() {
+            Standing::Begun
+        } else {
+            Standing::Missing
+        }
+    }
+    /// Whether somebody holds the lock of a node. Asking holds it for a moment, which makes others look again, no more.
+    fn held(&self, key: &Key) -> bool {
+        File::open(self.lock_path(key)).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+    fn lock_path(&self, key: &Key) -> PathBuf {
+        self.root.join("work").join(format!("{key}.lock"))
+    }
     /// What the store knows of a node, every file hashed anew.
     pub fn state(&self, key: &Key) -> State {
         self.checked(key, |_| true)
@@ -139,7 +175,7 @@ impl Store {
     }
     /// Takes the lock of a node, or `None` while another process or thread holds it.
     pub fn lock(&self, key: &Key) -> Result<Option<Lock>, StoreError> {
-        let path = self.root.join("work").join(format!("{key}.lock"));
+        let path = self.lock_path(key);
         let file =
             OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(io("cannot open the lock", &path))?;
         match file.try_lock() {

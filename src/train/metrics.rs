@@ -6,11 +6,8 @@ use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use super::disk;
-use crate::run::record::{MetricLine, Real};
+use crate::run::record::{METRICS, MetricLine, Real};
 use crate::run::worker::Failure;
-
-/// The file's name.
-pub(super) const METRICS: &str = "metrics.jsonl";
 
 /// An open metrics file.
 pub(super) struct Metrics {

@@ -26,7 +26,7 @@ pub use sets::Learning;
 pub use start::{Sources, begin};
 pub use step::{ByName, Setting, State, Stepped, gradients, groups, step};
 pub use teacher::{OnlineTeacher, Teacher, whole};
-pub use worker::{DeviceChoice, TrainWorker};
+pub use worker::TrainWorker;
 
 use crate::run::worker::Failure;
 

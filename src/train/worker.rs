@@ -4,24 +4,15 @@ use std::path::PathBuf;
 
 use super::{logits, phase};
 use crate::plan::node::{Node, Work};
+use crate::run::Device;
 use crate::run::worker::{Desk, Failure, Outcome, Worker};
 use crate::tensor::{Cpu, Home};
-
-/// Where tensors live.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DeviceChoice {
-    /// The processor.
-    #[default]
-    Cpu,
-    /// A CUDA device by its number; refused by a build without the feature `cuda`.
-    Cuda(usize),
-}
 
 /// Trains teachers and phases, caches logits, probes. A `corpus` node is not its work.
 #[derive(Debug, Clone, Default)]
 pub struct TrainWorker {
     /// Where it trains.
-    pub device: DeviceChoice,
+    pub device: Device,
     /// The folder of the `.exp` file: `init from "…"` reads beside it.
     pub folder: PathBuf,
 }
@@ -30,14 +21,14 @@ impl Worker for TrainWorker {
     fn work(&self, node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
         // A device for each node: nodes that run side by side share nothing.
         match self.device {
-            DeviceChoice::Cpu => self.on(&Cpu::default(), node, desk),
+            Device::Cpu => self.on(&Cpu::default(), node, desk),
             #[cfg(feature = "cuda")]
-            DeviceChoice::Cuda(number) => {
+            Device::Cuda(number) => {
                 let device = crate::tensor::Cuda::try_build(number, 0).map_err(super::refused)?;
                 self.on(&device, node, desk)
             }
             #[cfg(not(feature = "cuda"))]
-            DeviceChoice::Cuda(_) => Err(Failure::Input("this xrun was built without the feature `cuda`".to_owned())),
+            Device::Cuda(_) => Err(Failure::Input(self.device.available().err().unwrap_or_default())),
         }
     }
 }

@@ -166,7 +166,7 @@ pub fn run(arm: usize, seed: u64, schedule: &str, phase: u64, ce: f64) -> RunSto
         segments,
         metrics: vec![line(steps, &[("validation_ce", ce)])],
         probes: Vec::new(),
-        planned: Planned { steps, tokens: steps * 62_200, ..Planned::default() },
+        planned: Planned { steps, tokens: Some(steps * 62_200), ..Planned::default() },
     }
 }
 
@@ -204,9 +204,9 @@ pub fn paper() -> Story {
         let unique = 50_000 * 62_200;
         let active = if schedule == "joint" { 9 } else { 18 } * unique;
         run.planned = Planned {
-            unique_tokens: unique,
-            active_layer_tokens: active,
-            trained_layer_tokens: active,
+            unique_tokens: Some(unique),
+            active_layer_tokens: Some(active),
+            trained_layer_tokens: Some(active),
             params_total: 2_981_000_000,
             ..run.planned
         };
@@ -336,10 +336,10 @@ pub fn rich() -> Story {
                 story.segments.iter().map(|segment| segment.stack.len() as u64 * (segment.steps.end - segment.steps.start)).sum();
             story.planned = Planned {
                 steps,
-                tokens,
-                unique_tokens: tokens.min(2_000_000),
-                active_layer_tokens: depths * 2_048,
-                trained_layer_tokens: if schedule == "grow_frozen" { steps * 3 * 2_048 } else { depths * 2_048 },
+                tokens: Some(tokens),
+                unique_tokens: Some(tokens.min(2_000_000)),
+                active_layer_tokens: Some(depths * 2_048),
+                trained_layer_tokens: Some(if schedule == "grow_frozen" { steps * 3 * 2_048 } else { depths * 2_048 }),
                 flops_student_with_head: Some(depths as f64 * 2.1e9),
                 params_total: 1_893_504,
             };

@@ -1,5 +1,7 @@
 //! What concerns the plan as a whole: teachers, sums, warnings, defaults.
 
+use indexmap::IndexMap;
+
 use super::figures::{bytes, flops, grouped, known, many, short, time};
 use super::page::Page;
 use crate::plan::node::Work;
@@ -92,11 +94,16 @@ pub(super) fn warnings(page: &mut Page, plan: &Plan) {
     }
 }
 
-/// How much was filled in.
+/// What was filled in, by declaration; `xrun check --defaults` has the reasons.
 pub(super) fn defaults(page: &mut Page, plan: &Plan) {
-    let count = plan.study.defaults.len() as u64;
-    if count > 0 {
-        page.line("");
-        page.line(&format!("{} by default; `xrun check --defaults` shows them", many(count, "value")));
+    let mut owners: IndexMap<&str, Vec<String>> = IndexMap::new();
+    for filled in &plan.study.defaults {
+        owners.entry(&filled.owner).or_default().push(format!("{} {}", filled.field, filled.value));
+    }
+    if !owners.is_empty() {
+        page.heading("by default");
+        for (owner, values) in owners {
+            page.wrapped(&format!("  {owner}: "), &values.join(", "));
+        }
     }
 }

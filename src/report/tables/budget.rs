@@ -22,8 +22,8 @@ pub fn table(reading: &Reading<'_>) -> Option<Table> {
         alike &= runs.all(|other| other.planned == run.planned);
         let planned = &run.planned;
         let counts = [
-            planned.params_total,
-            planned.steps,
+            Some(planned.params_total),
+            Some(planned.steps),
             planned.tokens,
             planned.unique_tokens,
             planned.active_layer_tokens,

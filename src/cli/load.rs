@@ -1,0 +1,89 @@
+//! From a file on the command line to a plan.
+
+use std::path::{Path, PathBuf};
+
+use super::worker::{folder_of, store_of};
+use super::world::Files;
+use super::{Fault, Kept, Manner, Which, output};
+use crate::check::{Checked, check};
+use crate::data::facts;
+use crate::plan::{self, Plan};
+use crate::run::Store;
+
+/// A larger plan than this was not written by xrun: 10,000 arms take about a hundredth of it.
+const LARGEST_PLAN: u64 = 1 << 30;
+
+/// Checks an `.exp` file; its diagnostics go to standard error.
+pub fn checked(path: &Path, manner: Manner) -> Result<Checked, Fault> {
+    let root = Files::root(path).map_err(|reason| Fault::Input(format!("`{}`: {reason}", path.display())))?;
+    let checked = check(&Files, root);
+    if !(checked.problems.is_empty() || manner.quiet && !checked.problems.has_errors()) {
+        output::note(checked.problems.render(&checked.sources, manner.colors()).trim_end());
+    }
+    match checked.problems.has_errors() {
+        true => Err(Fault::Diagnosed(format!("`{}` is refused: {}", path.display(), errors(&checked)))),
+        false => Ok(checked),
+    }
+}
+
+/// `1 error`, `3 errors`.
+fn errors(checked: &Checked) -> String {
+    let said = checked.problems.sorted();
+    match said.iter().filter(|said| said.severity == crate::diagnostic::Severity::Error).count() {
+        1 => "1 error".to_owned(),
+        count => format!("{count} errors"),
+    }
+}
+
+/// The plan of the study that is meant, from its text or as written down before.
+pub fn plan(which: &Which, manner: Manner) -> Result<Plan, Fault> {
+    if is_plan(&which.file) {
+        return stored(which);
+    }
+    let checked = checked(&which.file, manner)?;
+    let study = match (&which.study, checked.studies.as_slice()) {
+        (None, [study]) => study,
+        (None, []) => return Err(Fault::Input(format!("`{}` has no study", which.file.display()))),
+        (None, studies) => {
+            let names: Vec<&str> = studies.iter().map(|study| study.name.as_str()).collect();
+            let (first, names) = (names[0], names.join(", "));
+            return Err(Fault::Input(format!("`{}` has several studies ({names}): say `--study {first}`", which.file.display())));
+        }
+        (Some(name), studies) => studies.iter().find(|study| study.name == *name).ok_or_else(|| no_such_study(which, name))?,
+    };
+    let facts = facts::gather(study, &folder_of(&which.file));
+    plan::build(study, &facts).map_err(|error| Fault::Input(format!("`{}` cannot be planned: {error}", study.name)))
+}
+
+fn no_such_study(which: &Which, name: &str) -> Fault {
+    Fault::Input(format!("`{}` has no study `{name}`", which.file.display()))
+}
+
+/// Whether a path is that of a written plan.
+fn is_plan(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "ron")
+}
+
+fn stored(which: &Which) -> Result<Plan, Fault> {
+    let cannot = |reason: String| Fault::Input(format!("`{}`: {reason}", which.file.display()));
+    let size = std::fs::metadata(&which.file).map_err(|error| cannot(error.to_string()))?.len();
+    if size > LARGEST_PLAN {
+        return Err(cannot(format!("larger than {} MiB", LARGEST_PLAN >> 20)));
+    }
+    let text = std::fs::read_to_string(&which.file).map_err(|error| cannot(error.to_string()))?;
+    let plan: Plan = ron::from_str(&text).map_err(|error| cannot(format!("not a plan of this xrun: {error}")))?;
+    match &which.study {
+        Some(name) if *name != plan.study.name => Err(no_such_study(which, name)),
+        _ => Ok(plan),
+    }
+}
+
+/// The store of the study that is meant; nothing is written.
+pub fn store(which: &Which, kept: &Kept) -> Store {
+    Store::at(store_of(&which.file, kept.store.as_deref()))
+}
+
+/// The folder that a study's texts lie in or below.
+pub fn folder(which: &Which) -> PathBuf {
+    folder_of(&which.file)
+}

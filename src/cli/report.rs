@@ -1,0 +1,68 @@
+//! `xrun report`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{Fault, Kept, Manner, Outcome, Which, load, output, story};
+use crate::report::{Findings, Form, findings, render, render_with};
+
+/// Tables, figures and verdicts from what has run, also half-way
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    kept: Kept,
+    /// How to write it
+    #[arg(long, value_enum, default_value_t = Format::Md)]
+    format: Format,
+    /// Write to a file
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Through a minijinja template of your own; its ending decides how text is escaped (.html, .md, .csv)
+    #[arg(long, value_name = "FILE", conflicts_with = "format")]
+    template: Option<PathBuf>,
+    /// Exit with 1 if a claim is refuted or undecided
+    #[arg(long)]
+    check: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Md,
+    Html,
+    Csv,
+    Json,
+}
+
+pub fn report(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
+    let plan = load::plan(&arguments.which, manner)?;
+    let store = load::store(&arguments.which, &arguments.kept);
+    let (story, damaged) = story::gather(&plan, &store);
+    for reason in &damaged {
+        output::note(&format!("warning: {reason}; `xrun run` makes it anew"));
+    }
+    let findings = findings(&story);
+    let text = match &arguments.template {
+        Some(path) => through(&findings, path)?,
+        None => {
+            let form = match arguments.format {
+                Format::Md => Form::Markdown,
+                Format::Html => Form::Html,
+                Format::Csv => Form::Csv,
+                Format::Json => Form::Json,
+            };
+            render(&findings, form).map_err(|error| Fault::Machine(error.to_string()))?
+        }
+    };
+    output::deliver(&text, arguments.out.as_deref())?;
+    Ok(if arguments.check && !findings.all_supported() { Outcome::Failed } else { Outcome::Done })
+}
+
+fn through(findings: &Findings, path: &std::path::Path) -> Result<String, Fault> {
+    let cannot = |reason: String| Fault::Input(format!("`{}`: {reason}", path.display()));
+    let source = std::fs::read_to_string(path).map_err(|error| cannot(error.to_string()))?;
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    render_with(findings, &name, &source).map_err(|error| Fault::Input(error.to_string()))
+}

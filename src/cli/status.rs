@@ -1,0 +1,68 @@
+//! `xrun status`: what is done, under way, failed, missing.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+
+use super::{Fault, Kept, Manner, Outcome, Which, load, output};
+use crate::plan::{Node, Plan};
+use crate::run::{Standing, Store};
+
+/// What is done, under way, failed, missing
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    kept: Kept,
+}
+
+/// In the order in which they are told.
+const WORDS: [&str; 5] = ["done", "running", "begun", "failed", "missing"];
+
+fn word(store: &Store, node: &Node) -> &'static str {
+    match store.standing(&node.key) {
+        Standing::Done => "done",
+        Standing::Running => "running",
+        Standing::Failed(_) => "failed",
+        Standing::Begun => "begun",
+        Standing::Missing => "missing",
+    }
+}
+
+pub fn status(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
+    let plan = load::plan(&arguments.which, manner)?;
+    let store = load::store(&arguments.which, &arguments.kept);
+    output::say(&told(&plan, &store, manner.verbose))?;
+    Ok(Outcome::Done)
+}
+
+fn told(plan: &Plan, store: &Store, all: bool) -> String {
+    let nodes = plan.nodes();
+    let mut counts: BTreeMap<&str, [usize; WORDS.len()]> = BTreeMap::new();
+    let mut lines = String::new();
+    for node in &nodes {
+        let said = word(store, node);
+        let column = WORDS.iter().position(|word| *word == said).unwrap_or(0);
+        counts.entry(node.work.kind()).or_default()[column] += 1;
+        let reason = match store.standing(&node.key) {
+            Standing::Failed(failure) => format!(": {}", failure.reason),
+            _ => String::new(),
+        };
+        if all || said == "running" || said == "failed" {
+            lines.push_str(&format!("{said:<8} {} {}{reason}\n", &node.key.0[..12.min(node.key.0.len())], node.label));
+        }
+    }
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::NOTHING).set_header(std::iter::once("").chain(WORDS));
+    for (kind, counts) in counts {
+        table.add_row(std::iter::once(kind.to_owned()).chain(counts.iter().map(|count| match count {
+            0 => String::new(),
+            count => count.to_string(),
+        })));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(comfy_table::CellAlignment::Right);
+    }
+    format!("{}\n{}\n{lines}", plan.study.name, table.trim_fmt())
+}
