@@ -20,7 +20,8 @@ impl Worker for Everything {
     fn work(&self, node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
         match &node.work {
             Work::Corpus { data, content } => {
-                let header = corpus::write(data, content.as_deref(), &self.folder, desk.folder).map_err(|error| Failure::Input(error.to_string()))?;
+                let header = corpus::write(data, content.as_deref(), &self.folder, desk.folder)
+                    .map_err(|error| Failure::Input(error.to_string()))?;
                 let counts = [("train_tokens", header.train_tokens), ("holdout_tokens", header.holdout_tokens)];
                 Ok(Outcome::Done(counts.map(|(name, count)| (name.to_owned(), count)).into_iter().collect::<BTreeMap<_, _>>()))
             }

@@ -3,8 +3,7 @@
 use crate::report::model::Figure;
 use crate::report::number;
 use crate::report::reading::Reading;
-use crate::report::tables::{moments, number_of};
-use crate::run::record::BoundaryRms;
+use crate::report::tables::{Of, moments, number_of, regular, structural};
 
 use super::cast::groups;
 use super::frame::{Bottom, Frame};
@@ -21,13 +20,13 @@ pub fn draw(reading: &Reading<'_>) -> Option<Figure> {
             let lines: Vec<(u64, Line, Line)> = moments(reading, member.arm)
                 .into_iter()
                 .map(|(step, blocks)| {
-                    let line = |of: fn(&BoundaryRms) -> f64| -> Line {
+                    let line = |of: Of| -> Line {
                         let mean = |block| {
                             number_of(reading, member.arm, step, block, of).estimate().map(|estimate| (block, estimate.mean))
                         };
                         (0..blocks).filter_map(mean).collect()
                     };
-                    (step, line(|row| row.regular.mean.0), line(|row| row.structural.mean.0))
+                    (step, line(regular), line(structural))
                 })
                 .collect();
             if !lines.is_empty() {

@@ -23,7 +23,7 @@ use super::model::{Format, Table};
 use super::reading::Reading;
 
 pub use block_removal::blocks as removals;
-pub use boundary_rms::{moments, number_of};
+pub use boundary_rms::{Of, moments, number_of, regular, structural};
 
 /// All tables of a story that it has data for.
 pub fn all(reading: &Reading<'_>) -> IndexMap<String, Table> {
