@@ -116,6 +116,11 @@ impl<'a> Checker<'a> {
         checker
     }
 
+    /// What the file says of itself before its first declaration.
+    fn about(&self) -> Option<&'a str> {
+        self.units.last().and_then(|root| root.tree.doc.as_deref())
+    }
+
     /// Adds a diagnostic.
     fn say(&self, diagnostic: Diagnostic) {
         let mut said = self.said.borrow_mut();

@@ -143,7 +143,7 @@ impl<'a> Checker<'a> {
         origins.extend(of_defaults(record.name, &filled));
         let study = Study {
             name: record.name.to_owned(),
-            doc: record.doc.map(str::to_owned),
+            doc: record.doc.or(self.about()).map(str::to_owned),
             axes: axes.iter().map(Varied::noun).collect(),
             claims: claims.iter().map(|claim| claim.noun(&numbers)).collect(),
             arms,

@@ -17,6 +17,8 @@ pub struct Word {
 /// One `.exp` text.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct File {
+    /// The `///` lines before its first entry where that is a `use` or a `let`: they describe its studies.
+    pub doc: Option<String>,
     /// Top-level entries in the order of the text.
     pub entries: Vec<Entry>,
 }

@@ -49,9 +49,12 @@ impl Reader<'_> {
     }
 
     fn file(&mut self, pair: Pair<'_, Rule>) -> File {
-        let mut entries = Vec::new();
+        let (mut doc, mut entries) = (None, Vec::new());
         for entry in pair.into_inner().filter(|pair| pair.as_rule() == Rule::entry) {
             for pair in entry.into_inner() {
+                if entries.is_empty() && matches!(pair.as_rule(), Rule::use_entry | Rule::let_entry) {
+                    doc = pair.clone().into_inner().find(|pair| pair.as_rule() == Rule::docs).map(|pair| docs(&pair));
+                }
                 match pair.as_rule() {
                     Rule::use_entry => entries.push(Entry::Use(self.use_entry(pair))),
                     Rule::let_entry => entries.push(Entry::Let(self.binding(pair))),
@@ -60,7 +63,7 @@ impl Reader<'_> {
                 }
             }
         }
-        File { entries }
+        File { doc, entries }
     }
 
     fn use_entry(&mut self, pair: Pair<'_, Rule>) -> Use {

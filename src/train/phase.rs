@@ -27,6 +27,8 @@ use crate::study::Metric;
 use crate::tensor::Home;
 
 const PARTIAL: &str = "partial.safetensors";
+/// Periodic checkpoints take at most one part in so many of the time: large ones are made less often than the desk asks for.
+const SAVE_SHARE: u32 = 50;
 
 /// Does the work of a `phase` or `teacher` node. `folder`: that of the `.exp` file.
 pub(super) fn run<D: Home>(device: &D, phase: &Phase, folder: &Path, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
@@ -100,7 +102,7 @@ impl<'a, D: Home> Run<'a, D> {
     fn go(mut self, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
         let (phase, segment) = (self.phase, &self.phase.segment);
         let mut order = self.reader.order(phase.seed);
-        let mut saved = Instant::now();
+        let (mut saved, mut pause) = (Instant::now(), desk.save_every);
         while self.step < segment.steps.end {
             let mut values = self.measures(desk)?;
             if desk.stopping() {
@@ -131,9 +133,10 @@ impl<'a, D: Home> Run<'a, D> {
             self.counts.trained_layer_tokens += tokens * segment.trained_layers() as u64;
             let (done, total) = (self.step - segment.steps.start, segment.length());
             (desk.tell)(Progress { done, total, tokens, loss: Some(seen.loss) });
-            if saved.elapsed() >= desk.save_every && self.step < segment.steps.end {
+            if saved.elapsed() >= pause && self.step < segment.steps.end {
+                let began = Instant::now();
                 self.checkpoint()?.save(desk.folder, PARTIAL).map_err(unsaved)?;
-                saved = Instant::now();
+                (saved, pause) = (Instant::now(), desk.save_every.max(began.elapsed() * SAVE_SHARE));
             }
         }
         let values = self.measures(desk)?;

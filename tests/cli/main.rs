@@ -1,0 +1,6 @@
+//! The program as its user meets it: arguments, streams, exit codes, files.
+
+mod bench;
+mod plan;
+#[cfg(feature = "train")]
+mod run;

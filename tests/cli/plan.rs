@@ -1,0 +1,124 @@
+//! `check` and `plan`: what is wrong, what would be done, and that nothing is.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::bench::{Bench, TINY};
+
+fn keys(plan: &Value) -> BTreeSet<String> {
+    let nodes = plan["nodes"].as_array().expect("nodes");
+    nodes.iter().map(|node| node["key"].as_str().expect("a key").to_owned()).collect()
+}
+
+#[test]
+fn a_wrong_file_exits_with_2_and_says_where() {
+    let bench = Bench::new(&TINY.replace("width  8", "widht  8").replace("clip      0.5", "clip      0.5 layers"));
+    let said = bench.json(2, &["check", "study.exp", "--format", "json"]);
+    let said: Vec<&Value> = said.as_array().expect("a list").iter().collect();
+    let texts: Vec<&str> = said.iter().map(|one| one["text"].as_str().expect("text")).collect();
+    assert!(texts.contains(&"widht") && texts.iter().any(|text| text.contains("layers")), "{texts:?}");
+    let misspelt = said.iter().find(|one| one["text"] == "widht").expect("found");
+    assert_eq!((&misspelt["file"], &misspelt["line"], &misspelt["column"]), (&"study.exp".into(), &15.into(), &3.into()));
+    assert_eq!((&misspelt["end_line"], &misspelt["end_column"]), (&15.into(), &8.into()));
+    assert!(misspelt["hints"].as_array().expect("hints").iter().any(|hint| hint.as_str().expect("text").contains("`width`")));
+    for verb in ["plan", "run", "report", "status"] {
+        let output = bench.xrun(&[verb, "study.exp"]);
+        assert_eq!(output.status.code(), Some(2), "{verb}");
+        assert!(output.stdout.is_empty(), "{verb}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("did you mean `width`?"), "{verb}");
+    }
+    assert!(!bench.store().exists());
+}
+
+#[test]
+fn wrong_arguments_exit_with_2() {
+    let bench = Bench::new(TINY);
+    for arguments in [
+        &["plan", "absent.exp"][..],
+        &["plan", "study.exp", "--study", "other"],
+        &["plan", "study.exp", "--explain", "training.nothing"],
+        &["run", "study.exp", "--arm", "[post, nothing]"],
+        &["run", "study.exp", "--device", "tpu"],
+        &["run", "study.exp", "--device", "cuda", "--jobs", "0"],
+        &["report", "study.exp", "--template", "absent.md"],
+        &["frobnicate"],
+    ] {
+        let output = bench.xrun(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(!output.stderr.is_empty() && output.stdout.is_empty(), "{arguments:?}");
+    }
+    assert!(!bench.store().exists());
+}
+
+#[test]
+fn planning_writes_nothing_and_shares_first_phases() {
+    let bench = Bench::new(TINY);
+    let plan = bench.json(0, &["plan", "study.exp", "--format", "json"]);
+    assert_eq!(std::fs::read_dir(bench.path()).expect("a folder").count(), 1);
+    let shared = |node: &&Value| {
+        let arms: Vec<&str> = node["arms"].as_array().expect("arms").iter().filter_map(Value::as_str).collect();
+        node["kind"] == "phase" && arms == ["[post, grow]", "[post, grow_frozen]"]
+    };
+    let nodes = plan["nodes"].as_array().expect("nodes");
+    // One for each seed.
+    assert_eq!(nodes.iter().filter(shared).count(), 2);
+    let totals = &plan["totals"];
+    assert!(totals["steps_planned"].as_u64() < totals["steps_if_unshared"].as_u64(), "{totals}");
+    let long = plan["arms"].as_array().expect("arms").iter().find(|arm| arm["name"] == "joint_long").expect("the control");
+    let grown = plan["arms"].as_array().expect("arms").iter().find(|arm| arm["name"] == "[post, grow]").expect("the arm");
+    assert_eq!(long["active_layer_tokens"], grown["active_layer_tokens"]);
+    assert_eq!(long["steps"], 12);
+}
+
+#[test]
+fn keys_depend_on_what_is_computed_alone() {
+    let bench = Bench::new(TINY);
+    let keys_of = |bench: &Bench, file: &str| keys(&bench.json(0, &["plan", file, "--format", "json"]));
+    let expected = keys_of(&bench, "study.exp");
+    assert_eq!(keys_of(&bench, "study.exp"), expected);
+    // Another folder, another name, other spacing and comments, another order of declarations, other names of things.
+    let spaced = TINY.replace("\n  ", "  // why not\n\n     ").replace("study tiny", "study vast");
+    let elsewhere = Bench::new(&spaced);
+    let file = elsewhere.path().join("deep/er");
+    std::fs::create_dir_all(&file).expect("folders");
+    std::fs::rename(elsewhere.path().join("study.exp"), file.join("other.exp")).expect("moves");
+    assert_eq!(keys_of(&elsewhere, "deep/er/other.exp"), expected);
+    let (before, after) = TINY.split_at(TINY.find("teacher big").expect("a teacher"));
+    let (teacher, rest) = after.split_at(after.find("training base").expect("a training"));
+    let moved = format!("{before}{rest}{teacher}").replace("student", "pupil").replace("tales {", "stories {");
+    let moved = moved.replace("data     tales", "data     stories");
+    assert_eq!(keys_of(&Bench::new(&moved), "study.exp"), expected);
+    // Another rate changes what trains under it, and nothing else.
+    let other = keys_of(&Bench::new(&TINY.replace("batch     4", "batch     8")), "study.exp");
+    let corpus = |plan: &BTreeSet<String>| plan.intersection(&expected).count();
+    assert_eq!(corpus(&other), 1);
+}
+
+#[test]
+fn every_form_of_a_plan() {
+    let bench = Bench::new(TINY);
+    assert!(bench.says(0, &["plan", "study.exp"]).contains("joint_long"));
+    assert!(bench.says(0, &["plan", "study.exp", "--format", "dot"]).starts_with("digraph"));
+    assert!(bench.says(0, &["plan", "study.exp", "--format", "mermaid"]).starts_with("flowchart"));
+    assert_eq!(bench.says(0, &["plan", "study.exp", "--format", "ron", "--out", "plan.ron"]), "");
+    let stored = keys(&bench.json(0, &["plan", "plan.ron", "--format", "json"]));
+    assert_eq!(stored, keys(&bench.json(0, &["plan", "study.exp", "--format", "json"])));
+    assert!(bench.says(0, &["plan", "study.exp", "--against", "plan.ron"]).contains("same"));
+    let where_from = bench.says(0, &["plan", "study.exp", "--explain", "training.optimizer.lr"]);
+    assert!(where_from.contains("3e-3") && where_from.contains("study.exp:28:"), "{where_from}");
+    let text = std::fs::read_to_string(bench.path().join("plan.ron")).expect("reads").replace("clip: Some(0.5)", "clip: Some(0.25)");
+    // Somebody has turned a knob in it: its keys are not those of its nodes any more.
+    std::fs::write(bench.path().join("plan.ron"), text).expect("writes");
+    let output = bench.xrun(&["plan", "plan.ron"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn defaults_are_shown() {
+    let bench = Bench::new(TINY);
+    let shown = bench.says(0, &["check", "study.exp", "--defaults"]);
+    assert!(shown.contains("clip") || shown.contains("betas"), "{shown}");
+    let plan = bench.says(0, &["plan", "study.exp"]);
+    assert!(plan.contains("by default") && plan.contains("betas"), "{plan}");
+}

@@ -1,0 +1,188 @@
+//! `run` and `report`: trained once, resumed to the same bytes, told in tables.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::bench::{Bench, TINY};
+
+/// One phase long enough to be interrupted in.
+fn long() -> String {
+    TINY.replace("grow(phase: 8 steps), grow_frozen(phase: 8 steps)", "grow(phase: 600 steps)")
+        .replace("joint(steps: 8)", "joint(steps: 1_500)")
+        .replace("every 4 steps", "every 300 steps")
+        .replace("seeds    2", "seeds    1")
+}
+
+/// What the store keeps, without locks and wall-clock times.
+fn results(bench: &Bench) -> BTreeMap<PathBuf, Vec<u8>> {
+    Bench::files(&bench.store().join("nodes"))
+}
+
+fn wait(mut child: Child) -> Option<i32> {
+    child.wait().expect("ends").code()
+}
+
+/// Waits until some phase has written metrics but is not done.
+fn until_training(bench: &Bench) {
+    let began = Instant::now();
+    let training = || {
+        let Ok(entries) = std::fs::read_dir(bench.store().join("work")) else { return false };
+        let metrics = entries.flatten().map(|entry| entry.path().join("metrics.jsonl"));
+        metrics.into_iter().any(|path| std::fs::metadata(path).is_ok_and(|file| file.len() > 0))
+    };
+    while !training() {
+        assert!(began.elapsed() < Duration::from_secs(60), "nothing trains");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_study_is_trained_once_and_reported() {
+    let bench = Bench::new(TINY);
+    let half = bench.json(0, &["report", "study.exp", "--format", "json"]);
+    assert_eq!(half["missing"].as_array().expect("a list").len(), 14);
+    let output = bench.xrun(&["run", "study.exp", "--jobs", "2"]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(output.stdout.is_empty() && told.contains("0 were there"), "{told}");
+    let before = results(&bench);
+    let again = bench.xrun(&["run", "study.exp"]);
+    assert!(String::from_utf8_lossy(&again.stderr).contains("0 of "), "{}", String::from_utf8_lossy(&again.stderr));
+    assert_eq!(results(&bench), before);
+    let plan = bench.json(0, &["plan", "study.exp", "--format", "json"]);
+    assert_eq!(plan["totals"]["nodes"], plan["totals"]["nodes_cached"]);
+    counts_agree(&bench, &plan);
+
+    let report = bench.json(0, &["report", "study.exp", "--format", "json"]);
+    assert_eq!(report["missing"], Value::Array(Vec::new()));
+    let claim = &report["claims"][0];
+    assert_eq!((&claim["name"], &claim["n"]), (&"growth_prefers_post".into(), &2.into()));
+    assert_eq!(report["arms"].as_array().expect("arms").len(), 14);
+    let ends = report["arms"].as_array().expect("arms").iter().map(|arm| arm["metrics"]["validation_ce"].as_f64());
+    assert!(ends.into_iter().all(|end| end.is_some_and(|end| (1.0..8.0).contains(&end))));
+    let markdown = bench.says(0, &["report", "study.exp"]);
+    assert!(markdown.contains("14 of 14 runs finished") && markdown.contains("## Claims") && markdown.contains("n = 2"));
+    assert!(markdown.contains("least of all models"), "the text before the first `use` describes the study");
+    assert_eq!(bench.says(0, &["report", "study.exp", "--format", "html", "--out", "report.html"]), "");
+    assert!(std::fs::read_to_string(bench.path().join("report.html")).expect("reads").contains("<svg"));
+    assert!(bench.says(0, &["report", "study.exp", "--format", "csv"]).lines().count() > 20);
+    let checked = bench.xrun(&["report", "study.exp", "--check"]).status.code();
+    assert_eq!(checked, Some(if claim["verdict"] == "supported" { 0 } else { 1 }));
+    assert!(bench.says(0, &["status", "study.exp"]).contains("phase"));
+}
+
+/// What the workers counted is what the plan said, to the token.
+fn counts_agree(bench: &Bench, plan: &Value) {
+    let mut seen = 0;
+    for node in plan["nodes"].as_array().expect("nodes") {
+        if node["kind"] == "phase" || node["kind"] == "teacher" {
+            let record = bench.store().join("nodes").join(node["key"].as_str().expect("a key")).join("record.ron");
+            let record: xrun::run::record::Record = ron::from_str(&std::fs::read_to_string(record).expect("reads")).expect("RON");
+            for name in ["tokens", "active_layer_tokens", "trained_layer_tokens"] {
+                assert_eq!(Some(record.counts[name]), node["cost"][name].as_u64(), "{name} of {}", node["label"]);
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen == 19, "{seen} nodes train");
+}
+
+#[test]
+fn jobs_and_stores_do_not_matter() {
+    let (one, two) = (Bench::new(TINY), Bench::new(TINY));
+    one.says(0, &["run", "study.exp", "--jobs", "1", "--quiet"]);
+    // A plan that was written down runs elsewhere; two runs of one store share the work.
+    two.says(0, &["plan", "study.exp", "--format", "ron", "--out", "plan.ron"]);
+    let spawn = || two.command(&["run", "plan.ron", "--jobs", "3", "--quiet"]).spawn().expect("starts");
+    let (a, b) = (spawn(), spawn());
+    assert_eq!((wait(a), wait(b)), (Some(0), Some(0)));
+    assert!(results(&one) == results(&two));
+    let times = std::fs::read_to_string(two.store().join("times.jsonl")).expect("reads");
+    let count = results(&two).keys().filter(|path| path.ends_with("record.ron")).count();
+    assert_eq!(times.lines().count(), count, "a node was done twice");
+}
+
+#[test]
+fn a_killed_run_ends_in_the_same_bytes() {
+    let whole = Bench::new(&long());
+    whole.says(0, &["run", "study.exp", "--quiet"]);
+    let killed = Bench::new(&long());
+    for _ in 0..3 {
+        let mut child = killed.command(&["run", "study.exp", "--quiet"]).spawn().expect("starts");
+        until_training(&killed);
+        std::thread::sleep(Duration::from_millis(80));
+        child.kill().expect("kills");
+        child.wait().expect("ends");
+    }
+    killed.says(0, &["run", "study.exp", "--quiet"]);
+    assert!(results(&killed) == results(&whole));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_keeps_its_progress() {
+    let whole = Bench::new(&long());
+    whole.says(0, &["run", "study.exp", "--quiet"]);
+    let stopped = Bench::new(&long());
+    for signal in ["-INT", "-TERM"] {
+        let child = stopped.command(&["run", "study.exp", "--quiet"]).spawn().expect("starts");
+        until_training(&stopped);
+        std::thread::sleep(Duration::from_millis(80));
+        let killed = std::process::Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill runs");
+        assert!(killed.success());
+        let began = Instant::now();
+        assert_eq!(wait(child), Some(130));
+        assert!(began.elapsed() < Duration::from_secs(5), "it left after {:?}", began.elapsed());
+    }
+    let partial = Bench::files(&stopped.store().join("work"));
+    assert!(partial.keys().any(|path| path.ends_with("partial.safetensors")), "{:?}", partial.keys());
+    let half = stopped.says(0, &["status", "study.exp"]);
+    assert!(half.contains("begun"), "{half}");
+    assert!(stopped.says(0, &["report", "study.exp"]).contains("0 of 5 runs finished"));
+    stopped.says(0, &["run", "study.exp", "--quiet"]);
+    assert!(results(&stopped) == results(&whole));
+}
+
+#[test]
+fn one_arm_trains_what_it_needs() {
+    let bench = Bench::new(TINY);
+    bench.says(0, &["run", "study.exp", "--quiet", "--arm", "[pre,joint]"]);
+    let report = bench.says(0, &["report", "study.exp"]);
+    assert!(report.contains("2 of 14 runs finished"), "{report}");
+}
+
+#[test]
+fn a_damaged_node_is_made_anew() {
+    let bench = Bench::new(TINY);
+    bench.says(0, &["run", "study.exp", "--quiet"]);
+    let before = results(&bench);
+    let metrics = before.keys().find(|path| path.ends_with("metrics.jsonl")).expect("metrics");
+    let path = bench.store().join("nodes").join(metrics);
+    let mut bytes = std::fs::read(&path).expect("reads");
+    bytes[10] ^= 1;
+    std::fs::write(&path, bytes).expect("writes");
+    let output = bench.xrun(&["report", "study.exp"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is damaged"));
+    let output = bench.xrun(&["run", "study.exp"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("damaged: `metrics.jsonl` is not what was written"));
+    assert!(results(&bench) == before);
+}
+
+#[test]
+fn a_loss_that_is_not_finite_stops_its_arm_alone() {
+    let wild = TINY.replace("vary placement over pre, post", "vary training.optimizer.lr over 3e-3, 1e30");
+    let wild = wild.replace("rows: placement", "rows: lr").replace("[post, joint] matched to [post, grow]", "[lr: 3e-3, joint] matched to [lr: 3e-3, grow]");
+    let wild = wild.replace("validation_ce[post, grow] < validation_ce[pre, grow]", "validation_ce[lr: 3e-3] < validation_ce[lr: 1e30]");
+    let bench = Bench::new(&wild);
+    let output = bench.xrun(&["run", "study.exp"]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("diverged at step") && told.contains("could not be tried"), "{told}");
+    let report = bench.says(0, &["report", "study.exp"]);
+    assert!(report.contains("diverged") && report.contains("8 of 14 runs finished"), "{report}");
+    assert!(bench.says(0, &["status", "study.exp"]).contains("failed"));
+}
