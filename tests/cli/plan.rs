@@ -107,7 +107,8 @@ fn every_form_of_a_plan() {
     assert!(bench.says(0, &["plan", "study.exp", "--against", "plan.ron"]).contains("same"));
     let where_from = bench.says(0, &["plan", "study.exp", "--explain", "training.optimizer.lr"]);
     assert!(where_from.contains("3e-3") && where_from.contains("study.exp:28:"), "{where_from}");
-    let text = std::fs::read_to_string(bench.path().join("plan.ron")).expect("reads").replace("clip: Some(0.5)", "clip: Some(0.25)");
+    let text =
+        std::fs::read_to_string(bench.path().join("plan.ron")).expect("reads").replace("clip: Some(0.5)", "clip: Some(0.25)");
     // Somebody has turned a knob in it: its keys are not those of its nodes any more.
     std::fs::write(bench.path().join("plan.ron"), text).expect("writes");
     let output = bench.xrun(&["plan", "plan.ron"]);

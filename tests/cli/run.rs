@@ -175,8 +175,11 @@ fn a_damaged_node_is_made_anew() {
 #[test]
 fn a_loss_that_is_not_finite_stops_its_arm_alone() {
     let wild = TINY.replace("vary placement over pre, post", "vary training.optimizer.lr over 3e-3, 1e30");
-    let wild = wild.replace("rows: placement", "rows: lr").replace("[post, joint] matched to [post, grow]", "[lr: 3e-3, joint] matched to [lr: 3e-3, grow]");
-    let wild = wild.replace("validation_ce[post, grow] < validation_ce[pre, grow]", "validation_ce[lr: 3e-3] < validation_ce[lr: 1e30]");
+    let wild = wild
+        .replace("rows: placement", "rows: lr")
+        .replace("[post, joint] matched to [post, grow]", "[lr: 3e-3, joint] matched to [lr: 3e-3, grow]");
+    let wild =
+        wild.replace("validation_ce[post, grow] < validation_ce[pre, grow]", "validation_ce[lr: 3e-3] < validation_ce[lr: 1e30]");
     let bench = Bench::new(&wild);
     let output = bench.xrun(&["run", "study.exp"]);
     let told = String::from_utf8_lossy(&output.stderr);
