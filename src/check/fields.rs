@@ -100,6 +100,13 @@ pub(super) fn fields(kind: Kind) -> &'static [Field] {
     }
 }
 
+/// Whether a word begins statements in the body of a declaration; without a keyword, or with none that is known, of any.
+pub fn begins_statement(keyword: Option<&str>, word: &str) -> bool {
+    let first = word.split('.').next().unwrap_or(word);
+    let has = |kind| fields(kind).iter().any(|field| field.name == first);
+    keyword.and_then(Kind::read).map_or_else(|| Kind::ALL.into_iter().any(has), has)
+}
+
 /// Which words begin a statement in a body.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Vocabulary {

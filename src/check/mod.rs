@@ -38,6 +38,7 @@ use crate::diagnostic::{Diagnostic, Problems, Severity};
 use crate::source::{Source, Sources, Span, World};
 use crate::study::Study;
 
+pub use self::fields::begins_statement;
 use self::load::Unit;
 use self::names::Names;
 pub use self::origin::{Origin, Provenance};

@@ -25,7 +25,8 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 7] = [Kind::Data, Kind::Model, Kind::Teacher, Kind::Training, Kind::Placement, Kind::Schedule, Kind::Study];
+    pub(super) const ALL: [Kind; 7] =
+        [Kind::Data, Kind::Model, Kind::Teacher, Kind::Training, Kind::Placement, Kind::Schedule, Kind::Study];
 
     /// The word of the language.
     pub(super) fn word(self) -> &'static str {
@@ -39,7 +40,7 @@ impl Kind {
             Kind::Study => "study",
         }
     }
-    fn read(word: &str) -> Option<Self> {
+    pub(super) fn read(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.word() == word)
     }
 }
