@@ -24,7 +24,7 @@ pub struct Desk<'a> {
     pub finished: &'a dyn Fn(&Key) -> PathBuf,
     /// Set when the run should end soon: save and return [`Outcome::Interrupted`].
     pub stop: &'a AtomicBool,
-    /// A periodic checkpoint is due after this much time.
+    /// A periodic checkpoint is due after this much time, or later where it takes long; zero: after every step.
     pub save_every: Duration,
     /// Hears of progress; may be ignored by everyone.
     pub tell: &'a mut dyn FnMut(Progress),

@@ -136,7 +136,10 @@ impl<'a, D: Home> Run<'a, D> {
             if saved.elapsed() >= pause && self.step < segment.steps.end {
                 let began = Instant::now();
                 self.checkpoint()?.save(desk.folder, PARTIAL).map_err(unsaved)?;
-                (saved, pause) = (Instant::now(), desk.save_every.max(began.elapsed() * SAVE_SHARE));
+                saved = Instant::now();
+                if !desk.save_every.is_zero() {
+                    pause = desk.save_every.max(began.elapsed() * SAVE_SHARE);
+                }
             }
         }
         let values = self.measures(desk)?;
