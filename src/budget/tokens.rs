@@ -12,9 +12,9 @@ use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::facts::Corpus;
 use crate::data::order::Order;
 use crate::data::pack::{Shards, Windows};
-use crate::plan::facts::Corpus;
 use crate::study::{Batch, Data, Layout, Quantity, Shard};
 use crate::timeline::{DataPosition, Declared, Segment, StepTokens};
 
@@ -214,7 +214,7 @@ mod tests {
 
     use super::*;
     use crate::budget::testing::{data, grow, joint, model, training};
-    use crate::plan::facts::CorpusFacts;
+    use crate::data::facts::CorpusFacts;
     use crate::study::{Action, EventSpec, Moment, Schedule};
     use crate::timeline::build;
 

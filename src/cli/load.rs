@@ -6,7 +6,7 @@ use super::worker::{folder_of, store_of};
 use super::world::Files;
 use super::{Fault, Kept, Manner, Which, output};
 use crate::check::{Checked, check};
-use crate::data::facts;
+use crate::data;
 use crate::plan::{self, Plan};
 use crate::run::Store;
 
@@ -51,7 +51,7 @@ pub fn plan(which: &Which, manner: Manner) -> Result<Plan, Fault> {
         }
         (Some(name), studies) => studies.iter().find(|study| study.name == *name).ok_or_else(|| no_such_study(which, name))?,
     };
-    let facts = facts::gather(study, &folder_of(&which.file));
+    let facts = data::gather(study, &folder_of(&which.file));
     plan::build(study, &facts).map_err(|error| Fault::Input(format!("`{}` cannot be planned: {error}", study.name)))
 }
 

@@ -1,51 +1,38 @@
-//! Gathers what the planner has to be told about the data of a study.
+//! What a plan has to be told about the world: plain types, filled in by [`super::gather`].
 
-use std::path::Path;
 use std::sync::Arc;
 
-use super::corpus;
-use crate::plan::facts::{Corpus, CorpusFacts, Facts};
-use crate::study::{Data, Study, Tokenizer};
+use serde::{Deserialize, Serialize};
 
-/// Reads the corpora of a study; `folder` is that of the `.exp` file. What cannot be read is a fact too.
-pub fn gather(study: &Study, folder: &Path) -> Facts {
-    let mut facts = Facts::default();
-    for arm in &study.arms {
-        let data = &arm.recipe.data;
-        if !facts.corpora.iter().any(|(known, _)| known == data) {
-            // The text is read once, however many contexts and layouts vary.
-            let same_text = facts.corpora.iter().find(|(known, _)| same_corpus(known, data)).map(|(_, corpus)| corpus.clone());
-            let corpus = same_text.unwrap_or_else(|| match read(data, folder) {
-                Ok(corpus) => Corpus::Known(corpus),
-                Err(error) => Corpus::Absent(error.to_string()),
-            });
-            facts.corpora.push((Arc::clone(data), corpus));
-        }
-    }
-    facts
+use crate::study::Data;
+
+/// Everything outside the file that a plan depends on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// One entry for each different [`Data`] of the study's arms.
+    pub corpora: Vec<(Arc<Data>, Corpus)>,
+    /// Measured by `xrun bench` on this machine; `None` leaves times unknown.
+    pub flops_per_second: Option<f64>,
 }
 
-/// Whether two declarations tokenise to the same corpus.
-fn same_corpus(a: &Data, b: &Data) -> bool {
-    (&a.text, &a.documents, &a.tokenizer, a.holdout) == (&b.text, &b.documents, &b.tokenizer, b.holdout)
+/// A corpus as far as it is known.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Corpus {
+    /// It has been read.
+    Known(CorpusFacts),
+    /// It is not at hand (or needs a tokenizer that is not); says why.
+    Absent(String),
 }
 
-fn read(data: &Data, folder: &Path) -> Result<CorpusFacts, corpus::CorpusError> {
-    let (train, holdout) = corpus::parts(data, folder)?;
-    let lengths = |part: &[String]| -> Result<Vec<u32>, corpus::CorpusError> {
-        part.iter().map(|document| corpus::document_tokens(&data.tokenizer, document)).collect()
-    };
-    Ok(CorpusFacts {
-        content: corpus::content(&data.tokenizer, &train, &holdout)?,
-        vocabulary: Tokenizer::BYTE_VOCABULARY,
-        train_documents: Arc::new(lengths(&train).and_then(nonempty)?),
-        holdout_documents: Arc::new(lengths(&holdout)?),
-    })
-}
-
-fn nonempty(lengths: Vec<u32>) -> Result<Vec<u32>, corpus::CorpusError> {
-    match lengths.is_empty() {
-        true => Err(super::documents::DocumentsError::TooSmall("the corpus has no document".into()).into()),
-        false => Ok(lengths),
-    }
+/// What is known of a corpus. Independent of context, layout and shard.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CorpusFacts {
+    /// BLAKE3 over the texts and the tokenizer's bytes: no path, no locale, no thread count.
+    pub content: String,
+    /// Token types.
+    pub vocabulary: usize,
+    /// Tokens of each training document with its boundary, in the order of the corpus.
+    pub train_documents: Arc<Vec<u32>>,
+    /// Tokens of each held-out document with its boundary, in the order of the corpus.
+    pub holdout_documents: Arc<Vec<u32>>,
 }

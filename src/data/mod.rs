@@ -7,6 +7,7 @@ pub mod batch;
 pub mod corpus;
 pub mod documents;
 pub mod facts;
+mod gather;
 pub mod order;
 pub mod pack;
 pub mod reader;
@@ -14,4 +15,5 @@ pub mod tales;
 
 pub use batch::Batch;
 pub use corpus::{Corpus, CorpusError};
+pub use gather::gather;
 pub use reader::Reader;

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use super::cost::{self, Cost};
 use super::error::PlanError;
-use super::facts::Facts;
 use super::graph::Graph;
 use super::node::{Key, Node, Phase, Probe, Work};
 use super::run::PlannedRun;
@@ -16,6 +15,7 @@ use super::settle::{Settled, Settler};
 use super::teach::{Lesson, Teachers};
 use super::totals::Totals;
 use super::{Plan, gate, key, measure, warn};
+use crate::data::facts::Facts;
 use crate::study::Study;
 
 /// Plans a study.

@@ -8,7 +8,6 @@ pub mod cost;
 pub mod diff;
 pub mod dot;
 pub mod error;
-pub mod facts;
 mod gate;
 mod graph;
 pub mod json;

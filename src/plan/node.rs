@@ -44,7 +44,7 @@ pub enum Work {
     Corpus {
         /// What is read; context, layout and shard do not matter here.
         data: Arc<Data>,
-        /// Hash of the texts and the tokenizer as planned ([`super::facts::CorpusFacts::content`]); a corpus that is another by now is
+        /// Hash of the texts and the tokenizer as planned ([`crate::data::facts::CorpusFacts::content`]); a corpus that is another by now is
         /// refused. `None`: it was not at hand, and the node cannot run.
         content: Option<String>,
     },

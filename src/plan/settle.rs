@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use super::cost::{self, Cost};
 use super::error::PlanError;
-use super::facts::{Corpus, Facts};
 use super::measure;
 use super::memo::Memo;
 use super::proof;
@@ -17,6 +16,7 @@ use super::run::Mismatch;
 use super::world::World;
 use crate::budget::matching;
 use crate::budget::tokens::{Count, Counter};
+use crate::data::facts::{Corpus, Facts};
 use crate::study::{Data, Model, Quantity, Recipe, Schedule, Study, Training};
 use crate::timeline::{self, Segment, StepTokens, Timeline, TimelineError};
 

@@ -4,12 +4,12 @@
 
 use std::collections::BTreeSet;
 
-use super::facts::Corpus;
 use super::graph::Graph;
 use super::measure;
 use super::node::Work;
 use super::run::PlannedRun;
 use super::world::World;
+use crate::data::facts::Corpus;
 use crate::study::{Metric, Study, TeacherSource, Tokenizer};
 
 /// All of them, in the order of the study.

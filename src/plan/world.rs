@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use super::error::PlanError;
-use super::facts::{Corpus, CorpusFacts};
 use super::key;
 use super::node::Key;
 use crate::budget::tokens::Count;
+use crate::data::facts::{Corpus, CorpusFacts};
 use crate::data::pack::{Shards, Windows};
 use crate::study::{Data, Model, Tokenizer, Vocabulary};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use xrun::plan::facts::{Corpus, Facts};
+use xrun::data::facts::{Corpus, Facts};
 use xrun::plan::{PlanError, build};
 use xrun::study::{
     Action, Batch, Cache, Data, Embedding, EventSpec, Ffn, Layout, Matched, Model, Moment, ProbeMoment, Quantity, Schedule,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use xrun::plan::facts::{Corpus, CorpusFacts, Facts};
+use xrun::data::facts::{Corpus, CorpusFacts, Facts};
 use xrun::study::equation::{Branches, Equation, Stream, Sublayer};
 use xrun::study::placement::{Body, Wiring};
 use xrun::study::schedule::{GrowFrom, Insert};
