@@ -1,13 +1,13 @@
 //! What the checker says, and what it makes: one walk over `tests/suite/check`, and a few studies looked at closely.
 //!
-//! A case is an `.exp` file whose lines carry `// error: about <<words>>, suggests word` (or `error[code]: …`): the words underlined on
-//! that line, and a word of the hint. Missing and unexpected errors fail. `XRUN_SUITE=folder` walks another folder too.
+//! `XRUN_SUITE=folder` walks another folder of cases too.
+
+mod cases;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use xrun::check::{Checked, LIBRARY, Origin, check};
-use xrun::diagnostic::{Diagnostic, Severity};
 use xrun::source::{Source, World};
 use xrun::study::equation::{Scalar, Stream};
 use xrun::study::placement::Body;
@@ -36,91 +36,21 @@ impl World for Beside {
     }
 }
 
-/// What a case expects on a line.
-#[derive(Debug)]
-struct Expected {
-    line: usize,
-    code: Option<String>,
-    words: String,
-    suggests: Option<String>,
-}
-
-fn expected(text: &str) -> Vec<Expected> {
-    let mut all = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        let Some((_, comment)) = line.split_once("// error") else { continue };
-        for piece in format!("error{comment}").split("error").skip(1) {
-            let Some((before, rest)) = piece.split_once("<<") else { continue };
-            let (words, after) = rest.split_once(">>").expect("`>>`");
-            let code = before.strip_prefix('[').and_then(|before| before.split_once(']')).map(|(code, _)| code.to_owned());
-            let suggests = after.split_once("suggests ").map(|(_, word)| word.split_whitespace().next().unwrap_or("").to_owned());
-            all.push(Expected { line: index + 1, code, words: words.to_owned(), suggests });
-        }
-    }
-    all
-}
-
 fn disagreements(path: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(path).expect("a readable case");
     let name = path.display().to_string();
     let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
     let checked = check(&Beside(folder), Source::new(name.clone(), text.as_str()));
-    let mut said: Vec<&Diagnostic> =
-        checked.problems.sorted().into_iter().filter(|said| said.severity == Severity::Error).collect();
-    let mut faults = Vec::new();
-    for expected in expected(&text) {
-        let is_it = |said: &&&Diagnostic| {
-            let source = checked.sources.get(said.span.file);
-            source.name == name
-                && source.place(said.span.start).line == expected.line
-                && checked.sources.text(said.span) == expected.words
-                && expected.code.as_ref().is_none_or(|code| code == said.code)
-                && expected.suggests.as_ref().is_none_or(|word| said.hints.iter().any(|hint| hint.contains(word.as_str())))
-        };
-        match said.iter().find(is_it).copied() {
-            Some(found) => said.retain(|said| !std::ptr::eq(*said, found)),
-            None => faults.push(format!("{name}:{}: nothing says {expected:?}", expected.line)),
-        }
-    }
-    for said in said {
-        let source = checked.sources.get(said.span.file);
-        let place = source.place(said.span.start);
-        faults.push(format!(
-            "{}:{}:{}: unexpected error[{}] on `{}`: {} {:?}",
-            source.name,
-            place.line,
-            place.column,
-            said.code,
-            checked.sources.text(said.span),
-            said.message,
-            said.hints
-        ));
-    }
-    faults
-}
-
-fn cases(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let Ok(entries) = std::fs::read_dir(folder) else { return found };
-    for entry in entries.flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            found.extend(cases(&path));
-        } else if path.extension().is_some_and(|extension| extension == "exp") {
-            found.push(path);
-        }
-    }
-    found.sort();
-    found
+    cases::disagreements(&name, &text, &checked.sources, checked.problems.sorted())
 }
 
 #[test]
 fn every_case_says_what_it_expects() {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/check");
-    let mut all = cases(&own);
+    let mut all = cases::files(&own);
     assert!(!all.is_empty());
     if let Ok(other) = std::env::var("XRUN_SUITE") {
-        all.extend(cases(Path::new(&other)));
+        all.extend(cases::files(Path::new(&other)));
     }
     let faults: Vec<String> = all.iter().flat_map(|path| disagreements(path)).collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
@@ -139,7 +69,7 @@ fn the_library_checks() {
 fn no_text_makes_it_panic() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/check");
     let mut texts: Vec<String> =
-        cases(&folder).iter().map(|path| std::fs::read_to_string(path).expect("a readable case")).collect();
+        cases::files(&folder).iter().map(|path| std::fs::read_to_string(path).expect("a readable case")).collect();
     texts.extend(LIBRARY.map(|(_, text)| text.to_owned()));
     // A small linear generator: the same texts in every run.
     let mut state = 42u64;
@@ -277,7 +207,7 @@ fn everything_in_the_library_serves_a_model() {
 
 #[test]
 fn every_experiment_checks() {
-    let all = cases(&Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments"));
+    let all = cases::files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments"));
     assert!(!all.is_empty());
     for path in all {
         let text = std::fs::read_to_string(&path).expect("a readable experiment");

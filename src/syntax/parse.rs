@@ -21,11 +21,12 @@ const LONGEST_EXPRESSION: usize = 512;
 
 /// Reads a text. The tree holds all that could be read; the diagnostics say what could not.
 pub fn parse(file: FileId, text: &str) -> (File, Vec<Diagnostic>) {
-    let scanned = scan::scan(file, text);
-    let mut reader = Reader { file, text, diagnostics: scanned.diagnostics };
+    let mut scanned = scan::scan(file, text);
+    let diagnostics = std::mem::take(&mut scanned.diagnostics);
     if scanned.hopeless {
-        return (File::default(), reader.diagnostics);
+        return (File::default(), diagnostics);
     }
+    let mut reader = Reader { file, text, scanned: &scanned, diagnostics };
     let tree = match Grammar::parse(Rule::file, &scanned.masked) {
         Ok(mut pairs) => pairs.next().map(|pair| reader.file(pair)).unwrap_or_default(),
         Err(error) => {
@@ -39,13 +40,13 @@ pub fn parse(file: FileId, text: &str) -> (File, Vec<Diagnostic>) {
 struct Reader<'a> {
     file: FileId,
     text: &'a str,
+    scanned: &'a scan::Scanned,
     diagnostics: Vec<Diagnostic>,
 }
 
 impl Reader<'_> {
     fn span(&self, pair: &Pair<'_, Rule>) -> Span {
-        let end = pair.as_span().end().min(self.text.len());
-        Span::new(self.file, pair.as_span().start().min(end)..end)
+        Span::new(self.file, self.scanned.place(pair.as_span().start())..self.scanned.place(pair.as_span().end()))
     }
 
     fn file(&mut self, pair: Pair<'_, Rule>) -> File {
@@ -59,6 +60,7 @@ impl Reader<'_> {
                     Rule::use_entry => entries.push(Entry::Use(self.use_entry(pair))),
                     Rule::let_entry => entries.push(Entry::Let(self.binding(pair))),
                     Rule::declaration => entries.push(Entry::Declaration(self.declaration(pair))),
+                    Rule::docs => self.describes_nothing(pair),
                     _ => self.bad(&pair, Rule::entry_alone),
                 }
             }
@@ -73,8 +75,11 @@ impl Reader<'_> {
         for pair in pair.into_inner() {
             match pair.as_rule() {
                 Rule::text => from = Some(UseFrom::Path(Word { text: unescape(pair.as_str()), span: self.span(&pair) })),
-                Rule::name if from.is_none() => from = Some(UseFrom::Library(self.word(&pair))),
-                Rule::name => names.push(self.word(&pair)),
+                Rule::name => from = Some(UseFrom::Library(self.word(&pair))),
+                Rule::names => {
+                    let taken = pair.into_inner().filter(|pair| pair.as_rule() == Rule::name);
+                    names = taken.map(|pair| self.word(&pair)).collect();
+                }
                 _ => {}
             }
         }
@@ -162,8 +167,12 @@ impl Reader<'_> {
                 Some(Item { separator: None, doc, label, content: ItemContent::Phrase(content), span })
             }
             Rule::missing => {
-                let comma = Span::new(self.file, pair.as_span().start()..pair.as_span().start() + 1);
+                let comma = Span { end: span.start + 1, ..span };
                 self.diagnostics.push(Diagnostic::error("missing-item", "nothing stands before this comma", comma));
+                None
+            }
+            Rule::docs => {
+                self.describes_nothing(pair);
                 None
             }
             _ => {
@@ -292,12 +301,26 @@ impl Reader<'_> {
         Word { text: pair.as_str().to_owned(), span: self.span(pair) }
     }
 
+    fn describes_nothing(&mut self, docs: Pair<'_, Rule>) {
+        if let Some(last) = docs.into_inner().filter(|pair| pair.as_rule() == Rule::doc).last() {
+            let span = Span { end: self.span(&last).start + last.as_str().trim_end().len() as u32, ..self.span(&last) };
+            let said = Diagnostic::error("unexpected-token", "nothing follows that this describes", span);
+            self.diagnostics.push(said.hint("write `//` for a remark"));
+        }
+    }
+
     /// Says where a skipped fragment goes wrong: it is read once more by the strict `rule`.
     fn bad(&mut self, pair: &Pair<'_, Rule>, rule: Rule) {
         let fragment = pair.as_str().trim_end();
+        let whole = self.span(pair);
+        let inside = |said: &Diagnostic| said.code == "unclosed-bracket" && whole.range().contains(&(said.span.start as usize));
+        if self.diagnostics.iter().any(inside) {
+            return;
+        }
         match Grammar::parse(rule, fragment) {
             Ok(_) => {
-                let span = Span { end: self.span(pair).start + fragment.len() as u32, ..self.span(pair) };
+                let end = self.scanned.place(pair.as_span().start() + fragment.len()) as u32;
+                let span = Span { end, ..whole };
                 self.diagnostics.push(Diagnostic::error("unexpected-token", "this cannot stand here", span));
             }
             Err(error) => self.syntax_error(&error, pair.as_span().start()),
@@ -305,22 +328,33 @@ impl Reader<'_> {
     }
 
     fn syntax_error(&mut self, error: &pest::error::Error<Rule>, offset: usize) {
-        let at = offset
+        let masked = offset
             + match error.location {
                 pest::error::InputLocation::Pos(at) | pest::error::InputLocation::Span((at, _)) => at,
             };
-        let at = at.min(self.text.len());
-        let span = Span::new(self.file, at..at + symbols::token_length(&self.text[at..]));
-        // A fault that has been said already: the hole that hides it, or a bracket added at the end.
+        let blanks = |text: &str| text.len() - text.trim_start_matches([' ', '\t', '\r']).len();
+        let at = self.scanned.place(masked);
+        let at = at + blanks(&self.text[at..]);
+        let mut span = Span::new(self.file, at..at + symbols::token_length(&self.text[at..]));
+        // A fault that has been said already: the hole that hides it, or a bracket that was not closed.
         let hidden = self.diagnostics.iter().any(|said| said.span.start <= span.start && span.start <= said.span.end);
-        let past_the_end = at >= self.text.trim_end().len() && !self.diagnostics.is_empty();
-        if hidden || past_the_end {
+        if hidden || self.scanned.is_added(masked) {
             return;
         }
-        let found = self.text.get(span.range()).map_or("", |text| text.trim_end());
         let expected = symbols::expected(error);
-        let message =
-            if found.is_empty() { format!("{expected} is missing") } else { format!("expected {expected}, found `{found}`") };
+        let before = self.text[..at].trim_end();
+        let found = self.text[span.range()].trim_end();
+        // Where a line or a list ends too early, the word before it is the one to look at.
+        let ends = found.is_empty() || found.starts_with("//") || (before.ends_with(':') && matches!(found, "," | "}"));
+        let message = if ends {
+            span = Span::new(self.file, before.len() - symbols::last_token_length(before)..before.len());
+            format!("{} is missing after `{}`", expected.as_deref().unwrap_or("something"), &self.text[span.range()])
+        } else {
+            match expected {
+                Some(expected) => format!("expected {expected}, found `{found}`"),
+                None => format!("`{found}` cannot stand here"),
+            }
+        };
         self.diagnostics.push(Diagnostic::error("unexpected-token", message, span));
     }
 }

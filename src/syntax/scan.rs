@@ -1,8 +1,11 @@
 //! A look at the characters before the grammar sees them: what can be no token, and brackets that do not match.
 //!
 //! Owns lexical faults. Each is said once, on its own words, and then hidden from the grammar behind [`HOLE`] bytes of the same
-//! length, so that places stay true and one slip does not hide the next. Invariant: the masked text has as many bytes as the
-//! text, but for closing brackets added at its end; its brackets match and nest at most [`DEEPEST`] deep.
+//! length, so that one slip does not hide the next. Brackets that are left open are closed where the next declaration begins.
+//! Invariant: the masked text is the text byte for byte, but for what was hidden and for closing brackets added at places that
+//! [`Scanned::place`] knows; its brackets match and nest at most [`DEEPEST`] deep.
+
+use std::ops::Range;
 
 use crate::diagnostic::Diagnostic;
 use crate::source::{FileId, Span};
@@ -21,16 +24,40 @@ pub struct Scanned {
     pub diagnostics: Vec<Diagnostic>,
     /// Nothing more should be said about this text: it is nested too deep to be read.
     pub hopeless: bool,
+    /// Where brackets were added, as bytes of `masked`, and how many had been before.
+    added: Vec<(Range<usize>, usize)>,
+}
+
+impl Scanned {
+    /// The byte of the text that stands at a byte of what the grammar reads.
+    pub fn place(&self, masked: usize) -> usize {
+        let before = self.added.partition_point(|(added, _)| added.start < masked);
+        let last = before.checked_sub(1).map(|last| &self.added[last]);
+        masked - last.map_or(0, |(added, before)| before + added.end.min(masked) - added.start)
+    }
+    /// Whether a byte of what the grammar reads was added.
+    pub fn is_added(&self, masked: usize) -> bool {
+        self.added.iter().any(|(added, _)| added.contains(&masked))
+    }
 }
 
 /// Looks through `text`.
 pub fn scan(file: FileId, text: &str) -> Scanned {
-    let mut scanner =
-        Scanner { file, text, masked: text.as_bytes().to_vec(), diagnostics: Vec::new(), open: Vec::new(), hopeless: false };
+    let masked = text.as_bytes().to_vec();
+    let (diagnostics, open, closers) = (Vec::new(), Vec::new(), Vec::new());
+    let mut scanner = Scanner { file, text, masked, diagnostics, open, closers, hopeless: false };
     scanner.run();
     // Only whole characters were replaced, each by as many single bytes as it had.
-    let masked = String::from_utf8_lossy(&scanner.masked).into_owned();
-    Scanned { masked, diagnostics: scanner.diagnostics, hopeless: scanner.hopeless }
+    let read = String::from_utf8_lossy(&scanner.masked);
+    let (mut masked, mut added, mut from) = (String::new(), Vec::new(), 0);
+    for (at, closers) in scanner.closers {
+        masked.push_str(&read[from..at]);
+        added.push((masked.len()..masked.len() + closers.len(), masked.len() - at));
+        masked.push_str(&closers);
+        from = at;
+    }
+    masked.push_str(&read[from..]);
+    Scanned { masked, diagnostics: scanner.diagnostics, hopeless: scanner.hopeless, added }
 }
 
 struct Scanner<'a> {
@@ -40,6 +67,8 @@ struct Scanner<'a> {
     diagnostics: Vec<Diagnostic>,
     /// Open brackets with their places.
     open: Vec<(u8, usize)>,
+    /// Brackets to add before bytes of the text, in its order.
+    closers: Vec<(usize, String)>,
     hopeless: bool,
 }
 
@@ -47,8 +76,19 @@ impl Scanner<'_> {
     fn run(&mut self) {
         let bytes = self.text.as_bytes();
         let mut at = 0;
+        // Where the description of what comes next begins, if it stands above.
+        let mut described = None;
         while at < bytes.len() && !self.hopeless {
             let byte = bytes[at];
+            let begins_line = at == 0 || bytes[at - 1] == b'\n';
+            if self.text[at..].starts_with("///") {
+                described = described.or(Some(at));
+            } else if !matches!(byte, b' ' | b'\t' | b'\r' | b'\n') && !self.text[at..].starts_with("//") {
+                if begins_line && !self.open.is_empty() && self.begins_entry(at) {
+                    self.close_all(described.unwrap_or(at));
+                }
+                described = None;
+            }
             at = match byte {
                 b'/' if bytes.get(at + 1) == Some(&b'/') => self.line_end(at),
                 b'"' => self.quoted(at),
@@ -64,12 +104,58 @@ impl Scanner<'_> {
                 _ => self.stray(at),
             };
         }
+        self.close_all(bytes.len());
+    }
+
+    /// Closes what is open before a byte of the text.
+    fn close_all(&mut self, at: usize) {
+        if self.open.is_empty() {
+            return;
+        }
+        // On a line of their own: the line before may end in a comment.
+        let mut closers = String::from("\n");
         while let Some((bracket, place)) = self.open.pop() {
             self.unclosed(bracket, place);
-            // A newline first: the last line may end in a comment.
-            self.masked.extend([b'\n', closer(bracket)]);
+            if bracket != b'{' && self.open.iter().any(|(open, _)| *open == b'{') {
+                self.hide(place, at);
+            } else {
+                closers.push(char::from(closer(bracket)));
+            }
         }
+        closers.push('\n');
+        self.closers.push((at, closers));
     }
+
+    /// Whether a line can only be the first of an entry of the file: `word word {`, `word word(…) {`, `word word =`, `use … (`.
+    fn begins_entry(&self, at: usize) -> bool {
+        let line = &self.text[at..];
+        let word = |text: &str| text.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
+        let keyword = &line[..word(line)];
+        let rest = line[keyword.len()..].trim_start_matches([' ', '\t']);
+        if keyword.is_empty() || rest.len() + keyword.len() == line.len() {
+            return false;
+        }
+        let in_body = self.open.iter().any(|(bracket, _)| *bracket == b'{');
+        match keyword {
+            "use" => return rest.starts_with('"') || word(rest) > 0,
+            // A body may hold one too, and need not be indented.
+            "let" if in_body => return false,
+            _ => {}
+        }
+        let name = word(rest);
+        let mut rest = &rest[name..];
+        if rest.starts_with('(') {
+            let mut depth = 0usize;
+            let end = rest.bytes().position(|byte| {
+                depth = if byte == b'(' { depth + 1 } else { depth.saturating_sub(usize::from(byte == b')')) };
+                depth == 0
+            });
+            rest = end.map_or("", |end| &rest[end + 1..]);
+        }
+        let rest = rest.trim_start_matches([' ', '\t']);
+        name > 0 && (rest.starts_with('{') || rest.starts_with('=') && !rest.starts_with("=="))
+    }
+
     fn line_end(&self, at: usize) -> usize {
         self.text[at..].find('\n').map_or(self.text.len(), |length| at + length)
     }
@@ -131,7 +217,7 @@ impl Scanner<'_> {
         at + 1
     }
     fn closing(&mut self, at: usize, bracket: u8) -> usize {
-        // A brace closes what was left open inside it; a parenthesis does not reach past a brace.
+        // A brace closes what was left open inside it; another bracket does not reach past a brace.
         while let Some(&(open, place)) = self.open.last() {
             if closer(open) == bracket {
                 self.open.pop();
@@ -142,13 +228,16 @@ impl Scanner<'_> {
             }
             self.open.pop();
             self.unclosed(open, place);
-            let end = self.line_end(place).min(at);
-            self.mask(place, end);
+            self.hide(place, at);
         }
         let shown = char::from(bracket);
         self.diagnostics.push(Diagnostic::error("stray-bracket", format!("`{shown}` closes nothing"), self.span(at, at + 1)));
         self.masked[at] = b' ';
         at + 1
+    }
+    /// Hides a bracket inside a body that is not closed before `end`, with the rest of its line: what stands below is statements.
+    fn hide(&mut self, place: usize, end: usize) {
+        self.mask(place, self.line_end(place).min(end));
     }
     fn unclosed(&mut self, bracket: u8, place: usize) {
         let message = format!("`{}` is not closed", char::from(bracket));
@@ -187,7 +276,8 @@ impl Scanner<'_> {
     }
 
     fn stray(&mut self, at: usize) -> usize {
-        let length = self.text[at..].chars().next().map_or(1, char::len_utf8);
+        let dots = self.text.len() - at - self.text[at..].trim_start_matches('.').len();
+        let length = self.text[at..].chars().next().map_or(1, char::len_utf8).max(dots);
         let message = format!("`{}` has no meaning here", self.text[at..at + length].escape_debug());
         self.diagnostics.push(Diagnostic::error("unexpected-character", message, self.span(at, at + length)));
         self.mask(at, at + length);

@@ -2,16 +2,16 @@
 
 use super::grammar::Rule;
 
-/// What would have been right where the grammar gave up, in words.
-pub(super) fn expected(error: &pest::error::Error<Rule>) -> String {
-    let pest::error::ErrorVariant::ParsingError { positives, .. } = &error.variant else { return "something else".into() };
+/// What would have been right where the grammar gave up, in words, if there are any.
+pub(super) fn expected(error: &pest::error::Error<Rule>) -> Option<String> {
+    let pest::error::ErrorVariant::ParsingError { positives, .. } = &error.variant else { return None };
     let mut words: Vec<&str> = positives.iter().filter_map(|rule| word(*rule)).collect();
     words.sort_unstable();
     words.dedup();
     match words.as_slice() {
-        [] => "something else".into(),
-        [one] => (*one).into(),
-        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+        [] => None,
+        [one] => Some((*one).into()),
+        [most @ .., last] => Some(format!("{} or {last}", most.join(", "))),
     }
 }
 
@@ -21,9 +21,11 @@ fn word(rule: Rule) -> Option<&'static str> {
         Rule::expression | Rule::operand | Rule::phrase | Rule::inner | Rule::argument | Rule::arguments | Rule::content => {
             "a value"
         }
-        Rule::block => "`{`",
+        Rule::block => "`{` or `=`",
+        Rule::names => "`(`",
         Rule::word | Rule::name => "a name",
         Rule::item_end => "a comma or a new line",
+        Rule::end => "a new line",
         Rule::use_entry | Rule::let_entry | Rule::declaration | Rule::entry => "a declaration",
         _ => return None,
     })
@@ -38,5 +40,19 @@ pub(super) fn token_length(text: &str) -> usize {
     if first.is_ascii_alphanumeric() || first == '_' {
         return text.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '%'))).unwrap_or(text.len());
     }
+    if first == '.' {
+        return text.len() - text.trim_start_matches('.').len();
+    }
+    if text.starts_with("//") {
+        return text.find('\n').unwrap_or(text.len());
+    }
     if first == '\n' { 0 } else { first.len_utf8() }
+}
+
+/// Bytes of the token that a text ends with.
+pub(super) fn last_token_length(text: &str) -> usize {
+    let run = |is_part: fn(char) -> bool| text.len() - text.trim_end_matches(is_part).len();
+    let word = run(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.' | '%'));
+    let operator = run(|letter| matches!(letter, '<' | '>' | '=' | '!'));
+    word.max(operator).max(text.chars().next_back().map_or(0, char::len_utf8))
 }
