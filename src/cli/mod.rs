@@ -5,6 +5,7 @@
 
 mod check;
 mod fault;
+mod fmt;
 mod load;
 mod output;
 mod plan;
@@ -74,6 +75,8 @@ impl Manner {
 enum Verb {
     /// Check .exp files and say all that is wrong with them
     Check(check::Arguments),
+    /// Lay out .exp files in the usual way; comments stay, meaning too
+    Fmt(fmt::Arguments),
     /// Say exactly what a study will train and cost; trains and writes nothing
     Plan(plan::Arguments),
     /// Train what is missing of a study
@@ -108,6 +111,7 @@ pub fn main() -> ExitCode {
     let Arguments { verb, manner } = Arguments::parse();
     let result = match verb {
         Verb::Check(arguments) => check::check(&arguments, manner),
+        Verb::Fmt(arguments) => fmt::fmt(&arguments, manner),
         Verb::Plan(arguments) => plan::plan(&arguments, manner),
         Verb::Run(arguments) => run::run(&arguments, manner),
         Verb::Report(arguments) => report::report(&arguments, manner),

@@ -123,3 +123,17 @@ fn defaults_are_shown() {
     let plan = bench.says(0, &["plan", "study.exp"]);
     assert!(plan.contains("by default") && plan.contains("betas"), "{plan}");
 }
+
+#[test]
+fn laying_out_keeps_keys_and_is_done_once() {
+    let bench = Bench::new(TINY);
+    let before = keys(&bench.json(0, &["plan", "study.exp", "--format", "json"]));
+    assert_eq!(bench.xrun(&["fmt", "--check", "study.exp"]).status.code(), Some(1));
+    assert_eq!(std::fs::read_to_string(bench.path().join("study.exp")).expect("reads"), TINY);
+    bench.says(0, &["fmt", "study.exp"]);
+    bench.says(0, &["fmt", "--check", "study.exp"]);
+    assert_eq!(keys(&bench.json(0, &["plan", "study.exp", "--format", "json"])), before);
+    std::fs::write(bench.path().join("broken.exp"), "model m { width = }").expect("writes");
+    assert_eq!(bench.xrun(&["fmt", "broken.exp"]).status.code(), Some(2));
+    assert_eq!(std::fs::read_to_string(bench.path().join("broken.exp")).expect("reads"), "model m { width = }");
+}
