@@ -1,4 +1,4 @@
-//! What a plan has to be told about the world: plain types, filled in by [`super::gather`].
+//! What a plan has to be told about the world: plain types, filled in by [`super::gather()`].
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 //!
 //! Owns indentation, blanks and columns; line ends stay where their author put them, but for those that only white space needs. A body
 //! stays on one line if it was written on one and fits in [`WIDTH`] columns. Deliberately knows no vocabulary but the words of
-//! [`value_column`] and the one statement whose middle is aligned (`vary … over`): which words begin a statement is asked for.
+//! `value_column` and the one statement whose middle is aligned (`vary … over`): which words begin a statement is asked for.
 //! Invariants: what is laid out reads back as the same tree, every comment is kept, and a second time changes nothing.
 
 use super::tokens::{Begins, Kind, Token, tokens};

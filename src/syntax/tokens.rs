@@ -58,7 +58,7 @@ pub(super) struct Token<'a> {
     pub(super) apart: bool,
 }
 
-/// The tokens of a text in which [`parse`](super::parse) finds no fault; nothing of any other.
+/// The tokens of a text in which [`parse`](super::parse()) finds no fault; nothing of any other.
 pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
     let Ok(pairs) = Grammar::parse(Rule::file, text) else { return Vec::new() };
     let mut reader = Reader { text, at: 0, begins: Begins::Nothing, gap: 0, tokens: Vec::new() };
