@@ -152,6 +152,22 @@ fn what_is_left_out_is_counted() {
 }
 
 #[test]
+fn what_is_known_of_steps_is_read_at_the_last_step() {
+    let mut story = three_seeds();
+    let mut read = story.study.claims[0].clone();
+    for (_, term) in read.left.terms.iter_mut().chain(&mut read.right.terms) {
+        term.metric = Metric::TrainLoss;
+    }
+    story.study.claims = vec![read];
+    assert_eq!(findings(&story).claims[0].n, 0);
+    for run in &mut story.runs {
+        let last = run.planned.steps - 1;
+        run.metrics.insert(0, line(last, &[("train_loss", 2.0 + 0.1 * run.arm as f64 + 0.001 * run.seed as f64)]));
+    }
+    assert_eq!(findings(&story).claims[0].n, 3);
+}
+
+#[test]
 fn an_arm_that_only_diverged_says_so() {
     let mut story = three_seeds();
     for run in story.runs.iter_mut().filter(|run| run.arm == 1) {

@@ -32,6 +32,8 @@ pub(super) struct Claimed<'a> {
 pub(super) struct Side {
     pub(super) terms: Vec<(f64, Metric, Chosen, String)>,
     constant: f64,
+    /// Where it reads `kl`, which takes a teacher.
+    kl: Option<Span>,
 }
 
 impl Claimed<'_> {
@@ -60,6 +62,10 @@ impl Claimed<'_> {
     /// Everything that it refers to.
     pub(super) fn chosen(&self) -> impl Iterator<Item = &Chosen> {
         self.left.terms.iter().chain(&self.right.terms).map(|(_, _, chosen, _)| chosen)
+    }
+    /// Where it reads `kl`.
+    pub(super) fn kl(&self) -> Option<Span> {
+        self.left.kl.or(self.right.kl)
     }
     /// The metrics that it reads.
     pub(super) fn metrics(&self) -> impl Iterator<Item = Metric> {
@@ -261,6 +267,7 @@ impl<'a> Checker<'a> {
             let start = first.key.as_ref().map_or(first.value.span, |key| key.span);
             self.text(start.to(last.value.span))
         });
+        side.kl = side.kl.or((metric == Some(Metric::Kl)).then_some(at));
         side.terms.push((factor, metric?, chosen?, text));
         Some(())
     }

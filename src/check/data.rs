@@ -7,6 +7,7 @@ use super::defaults;
 use super::record::{Record, Scope, Statement};
 use super::units::Unit;
 use super::words::Words;
+use crate::diagnostic::Diagnostic;
 use crate::study::{Data, Documents, Holdout, Layout, Shard, Text, Tokenizer};
 use crate::syntax::ast::ItemContent;
 
@@ -41,8 +42,14 @@ impl<'a> Checker<'a> {
             .optional(record, "shard", |_, words| Some(Shard::Tokens(words.count_in(Some(Unit::Tokens), 1, u64::MAX)?.value)));
         let holdout = self.optional(record, "holdout", |_, words| holdout(words));
         self.complete(record, &[("text", "files` or `generate"), ("context", "context")])?;
-        let text = text?;
-        let documents = documents?.unwrap_or_else(|| {
+        let (text, documents) = (text?, documents?);
+        if let (Text::Tales { .. }, Some(given), Some(statement)) = (&text, &documents, record.field("document"))
+            && *given != defaults::TALE
+        {
+            let said = Diagnostic::error("excluding-fields", "generated tales are paragraphs", statement.value_span());
+            return self.fail(said.hint("write `document paragraph`, or leave it out"));
+        }
+        let documents = documents.unwrap_or_else(|| {
             let tale = matches!(text, Text::Tales { .. });
             self.fill(record, "document", if tale { "paragraph" } else { "file" });
             if tale { defaults::TALE } else { defaults::DOCUMENTS }
@@ -121,6 +128,6 @@ fn holdout(words: &mut Words<'_, '_>) -> Option<Holdout> {
     if (0.0..1.0).contains(&amount.value.value) {
         return Some(Holdout::Fraction(amount.value.value));
     }
-    let said = crate::diagnostic::Diagnostic::error("out-of-range", "the holdout leaves nothing to train on", amount.span);
+    let said = Diagnostic::error("out-of-range", "the holdout leaves nothing to train on", amount.span);
     words.checker.fail(said)
 }

@@ -149,7 +149,7 @@ impl<'a> Checker<'a> {
         let keys = [key(&on_data), key(&on_model), key(&on_training)];
         let teacher = memo.teachers.entry(keys.clone()).or_insert_with(|| {
             let teacher = self.teacher_for(unit, &data, &model, &training, asks_kl)?;
-            self.fits(&data, &model, teacher.as_ref())?;
+            self.fits(&data, &model, &training, teacher.as_ref())?;
             Some(teacher)
         });
         let teacher = teacher.clone();

@@ -15,8 +15,8 @@ use crate::study::equation::{Branches, Equation, Stream};
 use crate::study::placement::{Body, Wiring};
 use crate::study::training::{Shape, Warmup};
 use crate::study::{
-    Action, Batch, Data, Embedding, Ffn, Init, Loss, LossTerm, Model, Moment, Norm, NormKind, Optimizer, Placement, Positions,
-    Precision, RateShape, Schedule, Start, Teacher, TeacherSource, Tokenizer, Training, Vocabulary,
+    Action, Batch, Cache, Data, Embedding, Ffn, Init, Loss, LossTerm, Model, Moment, Norm, NormKind, Optimizer, Placement,
+    Positions, Precision, RateShape, Schedule, Start, Teacher, TeacherSource, Tokenizer, Training, Vocabulary,
 };
 use crate::timeline::{self, Declared, Fault, StepTokens, Timeline, TimelineError};
 
@@ -87,7 +87,13 @@ impl<'a> Checker<'a> {
     }
 
     /// Whether the parts of an arm fit.
-    pub(super) fn fits(&self, data: &Made<'a, Data>, model: &Made<'a, Model>, teacher: Option<&Made<'a, Teacher>>) -> Option<()> {
+    pub(super) fn fits(
+        &self,
+        data: &Made<'a, Data>,
+        model: &Made<'a, Model>,
+        training: &Made<'a, Training>,
+        teacher: Option<&Made<'a, Teacher>>,
+    ) -> Option<()> {
         let size = |key: &str| model.record.field(key).map_or(model.record.blame, Statement::value_span);
         let mut fine = Some(());
         if let (Tokenizer::Bytes, Vocabulary::Size(given)) = (&data.value.tokenizer, model.value.vocabulary)
@@ -101,6 +107,18 @@ impl<'a> Checker<'a> {
             });
         }
         let Some(teacher) = teacher else { return fine };
+        let taught = training.value.loss.terms.iter().filter_map(|(_, term)| match term {
+            LossTerm::Kl { temperature, .. } => Some(*temperature),
+            LossTerm::CrossEntropy => None,
+        });
+        let mut temperatures: Vec<f64> = taught.collect();
+        temperatures.dedup();
+        if temperatures.len() > 1 && teacher.value.cache != Cache::None {
+            let at = training.record.field("loss").map_or(training.record.name_span, Statement::value_span);
+            let message = "a cache holds its teacher's word at one temperature, the loss has several";
+            let said = Diagnostic::error("not-yet-supported", message, at).hint("write `cache none` in the teacher");
+            fine = self.fail(said.note_at(teacher.record.name_span, "the teacher"));
+        }
         let TeacherSource::Trained { model: theirs, .. } = &teacher.value.source else { return fine };
         if data.value.tokenizer == Tokenizer::Teacher {
             let at = data.record.field("tokenizer").map_or(data.record.blame, Statement::value_span);

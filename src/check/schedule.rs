@@ -150,7 +150,7 @@ impl<'a> Checker<'a> {
             let known: Vec<&str> = ACTIONS.iter().copied().chain(moments).collect();
             return self.fail(unknown_word(word, part.span, "an action", &known));
         }
-        let (verb, _) = words.one_of("an action", ACTIONS)?;
+        let (verb, part) = words.one_of("an action", ACTIONS)?;
         match verb {
             "grow" => actions.push(self.grow(&mut words, block)?),
             "freeze" => self.targets(&mut words, Action::Freeze, actions)?,
@@ -166,7 +166,11 @@ impl<'a> Checker<'a> {
             "fresh" => actions.push(words.expect("data").map(|()| Action::FreshData)?),
             "set" => actions.push(self.set(&mut words)?),
             "drop" => actions.push(Action::Drop { layers: self.layers(&mut words, block)? }),
-            _ => actions.push(Action::Save(words.text("a name in quotation marks")?.value)),
+            _ => {
+                actions.push(Action::Save(words.text("a name in quotation marks")?.value));
+                let message = "the checkpoint of this moment is kept in the store, without a name of its own yet";
+                self.say(Diagnostic::warning("not-yet-supported", message, words.since(part.span)));
+            }
         }
         words.finish()
     }

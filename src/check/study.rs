@@ -82,7 +82,8 @@ impl<'a> Checker<'a> {
 
         // Arms that should have been taken away may be at fault for that reason.
         let field = field.filter(|_| excepted != Some(None))?;
-        let asks_kl = measures.iter().flatten().find(|(measure, _)| measure.metric == Metric::Kl).map(|(_, span)| *span);
+        let measures_kl = measures.iter().flatten().find(|(measure, _)| measure.metric == Metric::Kl).map(|(_, span)| *span);
+        let asks_kl = measures_kl.or_else(|| claims.iter().flatten().find_map(Claimed::kl));
         let cells: Vec<usize> = field.left().collect();
         let mut made: Vec<Option<Parts>> = Vec::new();
         for cell in &cells {

@@ -122,6 +122,11 @@ impl<'a> Reading<'a> {
     pub fn value(&self, arm: usize, seed: u64, metric: Metric, at: At) -> Result<f64, Absent> {
         let run = self.run(arm, seed).ok_or(Absent::Missing)?;
         let step = step_of(run, at).ok_or(Absent::Missing)?;
+        let step = match at {
+            // The last step before the moment is the one that is known.
+            At::End | At::BeforeGrow(_) | At::FirstPhase if metric.is_of_a_step() => step.saturating_sub(1),
+            _ => step,
+        };
         let mut lines = lines_at(run, step).iter().filter_map(|line| read(line, metric));
         let value = match at {
             At::End | At::After(_) | At::AfterGrow(_) => lines.next_back(),

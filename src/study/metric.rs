@@ -62,6 +62,13 @@ impl Metric {
             Metric::TokensPerSecond => "real tokens trained on per second of training; depends on the machine and enters no key",
         }
     }
+    /// Whether it is of a step rather than of a model: after the last step of a run there is none.
+    pub fn is_of_a_step(self) -> bool {
+        match self {
+            Metric::TrainLoss | Metric::GradNorm => true,
+            Metric::ValidationCe | Metric::Perplexity | Metric::Kl | Metric::TokensPerSecond => false,
+        }
+    }
     /// Whether a smaller value is the better one; `None` where neither is.
     pub fn smaller_is_better(self) -> Option<bool> {
         match self {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::checkpoint::{CHECKPOINT, CheckpointError};
 use super::logits::Logits;
@@ -46,7 +46,15 @@ struct Run<'a, D: Home> {
     state: State<f32, D>,
     step: u64,
     counts: Counts,
+    pace: Pace,
     metrics: Metrics,
+}
+
+/// Training since the pace was last told: evaluation and saving take none of it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pace {
+    tokens: u64,
+    time: Duration,
 }
 
 /// What was done in this phase so far.
@@ -96,7 +104,7 @@ impl<'a, D: Home> Run<'a, D> {
             }
         };
         let groups = groups(&specs);
-        Ok(Self { device, phase, reader, teacher, terms, learning, groups, state, step, counts, metrics })
+        Ok(Self { device, phase, reader, teacher, terms, learning, groups, state, step, counts, pace: Pace::default(), metrics })
     }
 
     fn go(mut self, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
@@ -108,6 +116,8 @@ impl<'a, D: Home> Run<'a, D> {
             if desk.stopping() {
                 return self.interrupted(desk);
             }
+            self.tell_pace(&mut values);
+            let began = Instant::now();
             let batch = self.reader.train(&mut order, segment.position(self.step), segment.batch);
             let lr = segment.rate.at(self.step);
             let setting = Setting {
@@ -129,6 +139,7 @@ impl<'a, D: Home> Run<'a, D> {
             self.step += 1;
             let tokens = batch.tokens();
             self.counts.tokens += tokens;
+            self.pace = Pace { tokens: self.pace.tokens + tokens, time: self.pace.time + began.elapsed() };
             self.counts.active_layer_tokens += tokens * segment.depth() as u64;
             self.counts.trained_layer_tokens += tokens * segment.trained_layers() as u64;
             let (done, total) = (self.step - segment.steps.start, segment.length());
@@ -142,10 +153,11 @@ impl<'a, D: Home> Run<'a, D> {
                 }
             }
         }
-        let values = self.measures(desk)?;
+        let mut values = self.measures(desk)?;
         if desk.stopping() {
             return self.interrupted(desk);
         }
+        self.tell_pace(&mut values);
         if !values.is_empty() {
             self.metrics.push(self.step, values)?;
         }
@@ -180,13 +192,24 @@ impl<'a, D: Home> Run<'a, D> {
         }))
     }
 
+    /// Whether a metric is to be taken after the steps done so far.
+    fn is_due(&self, metric: Metric) -> bool {
+        let mut measures = self.phase.measures.iter();
+        measures.any(|(other, steps)| *other == metric && steps.binary_search(&self.step).is_ok())
+    }
+
+    /// Tokens per second since this was last told; a phase that has not trained yet has none.
+    fn tell_pace(&mut self, values: &mut BTreeMap<String, Real>) {
+        if self.pace.tokens > 0 && self.is_due(Metric::TokensPerSecond) {
+            let Pace { tokens, time } = std::mem::take(&mut self.pace);
+            let name = Metric::TokensPerSecond.name().to_owned();
+            values.insert(name, Real(tokens as f64 / time.as_secs_f64().max(f64::MIN_POSITIVE)));
+        }
+    }
+
     /// What is to be measured after the steps done so far; means nothing once the desk is stopping, which ends it early.
     fn measures(&self, desk: &Desk<'_>) -> Result<BTreeMap<String, Real>, Failure> {
-        let due = |metric: Metric| {
-            let mut measures = self.phase.measures.iter();
-            measures.any(|(other, steps)| *other == metric && steps.binary_search(&self.step).is_ok())
-        };
-        let (ce, perplexity, kl) = (due(Metric::ValidationCe), due(Metric::Perplexity), due(Metric::Kl));
+        let (ce, perplexity, kl) = (self.is_due(Metric::ValidationCe), self.is_due(Metric::Perplexity), self.is_due(Metric::Kl));
         let mut values = BTreeMap::new();
         if !(ce || perplexity || kl) {
             return Ok(values);

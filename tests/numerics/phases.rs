@@ -216,6 +216,18 @@ fn measuring_changes_no_parameter() {
 }
 
 #[test]
+fn the_pace_is_told_where_there_was_training() {
+    let store = Store::new(Layout::Packed);
+    let mut paced = phase(bytes(pre(), 2), segment(2, 0..4, 1e-2), ce(), None);
+    paced.measures = vec![(Metric::TokensPerSecond, vec![0, 2, 4])];
+    store.done("paced", Work::Phase(Box::new(paced)));
+    let text = std::fs::read_to_string(store.folder("paced").join("metrics.jsonl")).expect("metrics");
+    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).expect("a line")).collect();
+    let paces: Vec<_> = lines.iter().map(|line| line["values"]["tokens_per_second"].as_f64().map(|pace| pace > 0.0)).collect();
+    assert_eq!(paces, [None, None, Some(true), None, Some(true)]);
+}
+
+#[test]
 fn distillation_online_and_from_a_cache() {
     let store = Store::new(Layout::Packed);
     let big = Arc::new(bytes(pre(), 2));
