@@ -12,6 +12,7 @@ mod controls;
 mod data;
 mod defaults;
 mod equation;
+pub mod explain;
 mod expr;
 mod fields;
 mod load;

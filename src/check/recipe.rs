@@ -162,18 +162,17 @@ impl<'a> Checker<'a> {
         let (timeline, errors) = every_error(&scheduled.schedule, model, training, &tokens);
         let mut fine = Some(());
         for error in errors {
-            if matches!(error.kind, Fault::TokensUnknown) {
-                // The documents will tell; the planner asks again.
+            // Where the documents will tell, the planner asks again.
+            let Some(code) = code(&error.kind) else {
                 fine = None;
                 continue;
-            }
+            };
             let place = scheduled.place(&error);
-            let message = error.kind.to_string();
             fine = if is_of_the_model(&error.kind) || self.is_library(place) {
-                let said = Diagnostic::error(code(&error.kind), message, blame);
+                let said = Diagnostic::error(code, error.kind.to_string(), blame);
                 self.fail(said.note_at(place, "it happens here"))
             } else {
-                self.fail(self.in_schedule(scheduled, &error).note_at(blame, "used here"))
+                self.fail(in_schedule(code, scheduled, &error).note_at(blame, "used here"))
             };
         }
         fine.and(timeline)
@@ -184,22 +183,23 @@ impl<'a> Checker<'a> {
         let (model, training) = any(&scheduled.schedule);
         let (_, errors) = every_error(&scheduled.schedule, &model, &training, &Declared::Unknown);
         for error in errors {
-            if !is_of_the_model(&error.kind) && !matches!(error.kind, Fault::TokensUnknown) {
-                self.say(self.in_schedule(scheduled, &error));
+            if let Some(code) = code(&error.kind).filter(|_| !is_of_the_model(&error.kind)) {
+                self.say(in_schedule(code, scheduled, &error));
             }
-        }
-    }
-
-    fn in_schedule(&self, scheduled: &Scheduled, error: &TimelineError) -> Diagnostic {
-        let said = Diagnostic::error(code(&error.kind), error.kind.to_string(), scheduled.place(error));
-        match error.kind {
-            Fault::NotBeforeEnd { .. } => said.note_at(scheduled.end, "the schedule ends here"),
-            _ => said,
         }
     }
 
     fn is_library(&self, span: Span) -> bool {
         LIBRARY.iter().any(|(name, _)| self.sources.get(span.file).name == *name)
+    }
+}
+
+/// A fault of a schedule, at its words.
+fn in_schedule(code: &'static str, scheduled: &Scheduled, error: &TimelineError) -> Diagnostic {
+    let said = Diagnostic::error(code, error.kind.to_string(), scheduled.place(error));
+    match error.kind {
+        Fault::NotBeforeEnd { .. } => said.note_at(scheduled.end, "the schedule ends here"),
+        _ => said,
     }
 }
 
@@ -269,8 +269,9 @@ fn is_of_the_model(fault: &Fault) -> bool {
     }
 }
 
-fn code(fault: &Fault) -> &'static str {
-    match fault {
+/// The code of a fault; `None` where it is none once the documents are at hand.
+fn code(fault: &Fault) -> Option<&'static str> {
+    Some(match fault {
         Fault::StartTooDeep { .. } | Fault::GrowsPast { .. } => "grows-past-layers",
         Fault::StartEmpty | Fault::GrowsNothing => "out-of-range",
         Fault::NotAfter { .. } | Fault::TokenNotAfter { .. } => "out-of-order",
@@ -280,13 +281,13 @@ fn code(fault: &Fault) -> &'static str {
         Fault::PercentOfItself => "percent-of-itself",
         Fault::TooManyEvents(_) => "too-many-events",
         Fault::TooManySteps(_) => "too-many-steps",
-        Fault::TokensUnknown => "tokens-unknown",
+        Fault::TokensUnknown => return None,
         Fault::GrowsBelowPrefix => "grows-below-prefix",
         Fault::Interleaved { .. } => "interleaved",
         Fault::NoSuchLayer { .. } | Fault::EmptyRange { .. } => "no-such-layer",
         Fault::DropsAll { .. } => "drops-all",
         Fault::NothingLearns => "nothing-learns",
-    }
+    })
 }
 
 /// A model deep enough for a schedule, of blocks of one layer, and a training: what a schedule is looked at with on its own.

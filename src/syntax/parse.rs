@@ -153,11 +153,19 @@ impl Reader<'_> {
                 Some(Item { separator: None, doc, label: None, content: ItemContent::Let(self.binding(pair)), span })
             }
             Rule::content => {
-                let (mut doc, mut phrases) = (None, Vec::new());
+                let (mut doc, mut lead, mut phrases) = (None, None, Vec::new());
                 for pair in pair.into_inner() {
                     match pair.as_rule() {
                         Rule::docs => doc = Some(docs(&pair)),
-                        Rule::phrase => phrases.push(self.phrase(pair)),
+                        Rule::lead => lead = pair.into_inner().next().map(|name| self.primary(name)),
+                        Rule::phrase => {
+                            let mut phrase = self.phrase(pair);
+                            if let Some(lead) = lead.take() {
+                                phrase.span = lead.span.to(phrase.span);
+                                phrase.parts.insert(0, lead);
+                            }
+                            phrases.push(phrase);
+                        }
                         _ => {}
                     }
                 }

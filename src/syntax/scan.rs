@@ -104,7 +104,9 @@ impl Scanner<'_> {
                 _ => self.stray(at),
             };
         }
-        self.close_all(bytes.len());
+        if !self.hopeless {
+            self.close_all(bytes.len());
+        }
     }
 
     /// Closes what is open before a byte of the text.
