@@ -34,5 +34,6 @@ pub mod tensor;
 pub mod train;
 // The run and its story.
 pub mod cli;
+pub mod lsp;
 pub mod report;
 pub mod run;

@@ -89,6 +89,10 @@ impl Sources {
     pub fn get(&self, file: FileId) -> &Source {
         &self.0[file.0 as usize]
     }
+    /// All texts with their identities.
+    pub fn files(&self) -> impl Iterator<Item = (FileId, &Source)> {
+        self.0.iter().enumerate().map(|(at, source)| (FileId(at as u32), source))
+    }
     /// The words under a span.
     pub fn text(&self, span: Span) -> &str {
         self.get(span.file).text.get(span.range()).unwrap_or("")

@@ -167,6 +167,7 @@ impl<'a> Checker<'a> {
 
     /// The value of a name.
     fn amount_of(&self, name: &str, span: Span, scope: Scope<'_, 'a>) -> Option<Amount> {
+        self.note_binding(name, span, scope);
         match self.find(name, scope) {
             Some(Found::Open) => None,
             Some(Found::Words(said, env, written)) => self.guarded(said.as_ptr() as usize, span, || {
@@ -181,6 +182,17 @@ impl<'a> Checker<'a> {
                 Some(found) => found,
                 None => self.unknown_value(name, span, scope),
             },
+        }
+    }
+
+    /// Notes which `let` a name stands for, if it is one.
+    fn note_binding(&self, name: &str, span: Span, scope: Scope<'_, 'a>) {
+        let bindings = &scope.env.0;
+        let inside = bindings.lets.get(name).map(|binding| binding.name.span);
+        let hidden = bindings.parameters.contains_key(name) || self.is_field(name, scope);
+        let outside = || self.names[bindings.unit].binding(name).filter(|_| !hidden).map(|(_, binding)| binding.name.span);
+        if let Some(declared) = inside.or_else(outside) {
+            self.note_name(span, declared);
         }
     }
 

@@ -107,6 +107,11 @@ pub fn begins_statement(keyword: Option<&str>, word: &str) -> bool {
     keyword.and_then(Kind::read).map_or_else(|| Kind::ALL.into_iter().any(has), has)
 }
 
+/// The words that begin statements in the body of a declaration; none for a keyword that declares nothing.
+pub fn fields_of(keyword: &str) -> Vec<&'static str> {
+    Kind::read(keyword).map_or_else(Vec::new, |kind| fields(kind).iter().map(|field| field.name).collect())
+}
+
 /// Which words begin a statement in a body.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Vocabulary {

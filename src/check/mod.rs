@@ -33,13 +33,13 @@ mod units;
 mod words;
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::diagnostic::{Diagnostic, Problems, Severity};
 use crate::source::{Source, Sources, Span, World};
 use crate::study::Study;
 
-pub use self::fields::begins_statement;
+pub use self::fields::{begins_statement, fields_of};
 use self::load::Unit;
 use self::names::Names;
 pub use self::origin::{Origin, Provenance};
@@ -61,20 +61,31 @@ pub struct Checked {
     pub studies: Vec<Study>,
     /// Where the values of the studies come from.
     pub origins: Vec<Provenance>,
+    /// Every place where a name stands for a declaration or a `let`, its own place included.
+    pub names: Vec<Named>,
+}
+
+/// A name and what it stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Named {
+    /// Where it stands.
+    pub at: Span,
+    /// Where it is declared.
+    pub declared: Span,
 }
 
 /// Checks a file and what it uses.
 pub fn check(world: &dyn World, root: Source) -> Checked {
     let loaded = load::load(world, root);
-    let (studies, origins, said) = {
+    let (studies, origins, said, names) = {
         let checker = Checker::new(&loaded.sources, &loaded.units, loaded.said);
         let (studies, origins) = checker.file();
-        (studies, origins, checker.said.into_inner().list)
+        (studies, origins, checker.said.into_inner().list, checker.named.into_inner().into_iter().collect())
     };
     let mut problems = Problems::default();
     problems.extend(said);
     let studies = if problems.has_errors() { Vec::new() } else { studies };
-    Checked { sources: loaded.sources, problems, studies, origins }
+    Checked { sources: loaded.sources, problems, studies, origins, names }
 }
 
 /// Names evaluated in one check; a chain of `let`s that doubles at each link would otherwise take for ever.
@@ -88,6 +99,7 @@ struct Checker<'a> {
     units: &'a [Unit],
     names: Vec<Names<'a>>,
     said: RefCell<Said>,
+    named: RefCell<BTreeSet<Named>>,
     /// So many diagnostics are about texts that could not be read.
     unreadable: usize,
     /// Addresses of what is being evaluated, to find cycles.
@@ -109,7 +121,8 @@ impl<'a> Checker<'a> {
         let unreadable = said.len();
         let said = RefCell::new(Said { list: said, seen: HashSet::new() });
         let (active, circular, fuel) = (RefCell::default(), RefCell::default(), Cell::new(FUEL));
-        let mut checker = Self { sources, units, names: Vec::new(), said, unreadable, active, circular, fuel };
+        let named = RefCell::default();
+        let mut checker = Self { sources, units, names: Vec::new(), said, named, unreadable, active, circular, fuel };
         // Units stand behind those that they use.
         for unit in 0..units.len() {
             let names = names::collect(&checker, unit);
@@ -121,6 +134,11 @@ impl<'a> Checker<'a> {
     /// What the file says of itself before its first declaration.
     fn about(&self) -> Option<&'a str> {
         self.units.last().and_then(|root| root.tree.doc.as_deref())
+    }
+
+    /// Notes what a name stands for.
+    fn note_name(&self, at: Span, declared: Span) {
+        self.named.borrow_mut().insert(Named { at, declared });
     }
 
     /// Adds a diagnostic.

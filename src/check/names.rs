@@ -95,6 +95,7 @@ impl<'a> Names<'a> {
 
     fn insert(&mut self, checker: &Checker<'a>, name: &'a str, entry: (Declared<'a>, Span)) {
         let kind = entry.0.kind;
+        checker.note_name(entry.1, entry.0.declaration.name.span);
         match self.declared.get(&(kind, name)) {
             Some((_, first)) => checker.say(twice(format!("the {} `{name}`", kind.word()), entry.1, *first)),
             None => drop(self.declared.insert((kind, name), entry)),
@@ -102,6 +103,7 @@ impl<'a> Names<'a> {
     }
 
     fn bind(&mut self, checker: &Checker<'a>, name: &'a str, entry: (usize, &'a Let, Span)) {
+        checker.note_name(entry.2, entry.1.name.span);
         match self.lets.get(name) {
             Some((_, _, first)) => checker.say(twice(format!("`{name}`"), entry.2, *first)),
             None => drop(self.lets.insert(name, entry)),
@@ -165,6 +167,10 @@ impl<'a> Checker<'a> {
     pub(super) fn declared(&self, unit: usize, kind: Kind, name: &str, span: Span) -> Option<Declared<'a>> {
         let names = &self.names[unit];
         if let Some((declared, _)) = names.declared.get(&(kind, name)) {
+            // A name may be looked up for words that only imply it.
+            if self.sources.text(span) == name {
+                self.note_name(span, declared.declaration.name.span);
+            }
             return Some(*declared);
         }
         if self.is_broken(unit, name) {

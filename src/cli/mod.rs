@@ -7,6 +7,7 @@ mod check;
 mod fault;
 mod fmt;
 mod load;
+mod lsp;
 mod output;
 mod plan;
 mod progress;
@@ -85,6 +86,8 @@ enum Verb {
     Report(report::Arguments),
     /// What is done, under way, failed, missing
     Status(status::Arguments),
+    /// Serve an editor over standard input and output (LSP)
+    Lsp,
 }
 
 /// Which study is meant.
@@ -115,6 +118,7 @@ pub fn main() -> ExitCode {
         Verb::Plan(arguments) => plan::plan(&arguments, manner),
         Verb::Run(arguments) => run::run(&arguments, manner),
         Verb::Report(arguments) => report::report(&arguments, manner),
+        Verb::Lsp => lsp::lsp(),
         Verb::Status(arguments) => status::status(&arguments, manner),
     };
     let outcome = result.unwrap_or_else(|fault| {
