@@ -1,6 +1,6 @@
 //! The protocol: messages in, answers out, one at a time.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use lsp_server::{Connection, ErrorCode, ExtractError, Message, Notification, Request, RequestId, Response};
 use lsp_types::notification::{
@@ -13,7 +13,7 @@ use lsp_types::request::{
 use lsp_types::{
     CodeLensOptions, CompletionOptions, DocumentSymbolResponse, GotoDefinitionResponse, Hover, HoverContents,
     HoverProviderCapability, Location, MarkupContent, MarkupKind, OneOf, PrepareRenameResponse, PublishDiagnosticsParams,
-    RenameOptions, ServerCapabilities, TextDocumentPositionParams, TextDocumentSyncCapability, TextDocumentSyncKind, Uri,
+    RenameOptions, ServerCapabilities, TextDocumentPositionParams, TextDocumentSyncCapability, TextDocumentSyncKind,
     WorkDoneProgressOptions,
 };
 
@@ -25,8 +25,7 @@ use crate::source::World;
 pub fn serve(connection: &Connection, world: &dyn World) -> Result<(), String> {
     let told = serde_json::to_value(capabilities()).map_err(|error| error.to_string())?;
     connection.initialize(told).map_err(|error| error.to_string())?;
-    #[expect(clippy::mutable_key_type, reason = "the type of the protocol")]
-    let mut open: HashMap<Uri, Document> = HashMap::new();
+    let mut open: BTreeMap<String, Document> = BTreeMap::new();
     for message in &connection.receiver {
         match message {
             Message::Request(request) => {
@@ -73,8 +72,11 @@ fn capabilities() -> ServerCapabilities {
 }
 
 /// What an editor tells; the diagnostics of the text that it tells about.
-#[expect(clippy::mutable_key_type, reason = "the type of the protocol")]
-fn heard(open: &mut HashMap<Uri, Document>, world: &dyn World, notification: Notification) -> Option<PublishDiagnosticsParams> {
+fn heard(
+    open: &mut BTreeMap<String, Document>,
+    world: &dyn World,
+    notification: Notification,
+) -> Option<PublishDiagnosticsParams> {
     let (uri, text) = match notification.method.as_str() {
         DidOpenTextDocument::METHOD => {
             let opened: lsp_types::DidOpenTextDocumentParams = serde_json::from_value(notification.params).ok()?;
@@ -87,7 +89,7 @@ fn heard(open: &mut HashMap<Uri, Document>, world: &dyn World, notification: Not
         }
         DidCloseTextDocument::METHOD => {
             let closed: lsp_types::DidCloseTextDocumentParams = serde_json::from_value(notification.params).ok()?;
-            open.remove(&closed.text_document.uri);
+            open.remove(closed.text_document.uri.as_str());
             return Some(PublishDiagnosticsParams { uri: closed.text_document.uri, diagnostics: Vec::new(), version: None });
         }
         _ => return None,
@@ -95,15 +97,14 @@ fn heard(open: &mut HashMap<Uri, Document>, world: &dyn World, notification: Not
     let path = path_of(&uri).unwrap_or_else(|| uri.as_str().into());
     let document = Document::new(world, path, text);
     let diagnostics = answer::diagnostics(&document, &uri);
-    open.insert(uri.clone(), document);
+    open.insert(uri.as_str().to_owned(), document);
     Some(PublishDiagnosticsParams { uri, diagnostics, version: None })
 }
 
-#[expect(clippy::mutable_key_type, reason = "the type of the protocol")]
-fn answered(open: &HashMap<Uri, Document>, request: Request) -> Response {
+fn answered(open: &BTreeMap<String, Document>, request: Request) -> Response {
     let id = request.id.clone();
     let at = |place: &TextDocumentPositionParams| {
-        let document = open.get(&place.text_document.uri)?;
+        let document = open.get(place.text_document.uri.as_str())?;
         Some((document, document.offset(place.position)))
     };
     match request.method.as_str() {
@@ -132,13 +133,15 @@ fn answered(open: &HashMap<Uri, Document>, request: Request) -> Response {
             answer::renamable(document, offset).map(PrepareRenameResponse::Range)
         }),
         Rename::METHOD => renamed(id, request, at),
-        Formatting::METHOD => reply::<Formatting>(request, |asked| open.get(&asked.text_document.uri).map(answer::format)),
+        Formatting::METHOD => {
+            reply::<Formatting>(request, |asked| open.get(asked.text_document.uri.as_str()).map(answer::format))
+        }
         DocumentSymbolRequest::METHOD => reply::<DocumentSymbolRequest>(request, |asked| {
-            let document = open.get(&asked.text_document.uri)?;
+            let document = open.get(asked.text_document.uri.as_str())?;
             Some(DocumentSymbolResponse::Nested(answer::symbols(document)))
         }),
         CodeLensRequest::METHOD => {
-            reply::<CodeLensRequest>(request, |asked| open.get(&asked.text_document.uri).map(answer::lenses))
+            reply::<CodeLensRequest>(request, |asked| open.get(asked.text_document.uri.as_str()).map(answer::lenses))
         }
         method => Response::new_err(id, ErrorCode::MethodNotFound as i32, format!("no method `{method}`")),
     }
