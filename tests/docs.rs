@@ -1,9 +1,25 @@
-//! What the documents show is true: every example in them is checked.
+//! What the documents show is true: examples check and plan, shown errors are raised, the shown plan is the plan, defaults are those taken.
+//!
+//! A block of code marked `exp` is a file of its own. `exp,in data` and `exp,in study` are statements of such a body, which may use what the
+//! `exp` block before declares. `exp,error CODE` is a file that raises that code and no other.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use xrun::check::check;
+use xrun::check::{Checked, check};
+use xrun::data::gather;
+use xrun::plan;
 use xrun::source::{Source, World};
+use xrun::study::{Metric, ProbeKind, Quantity};
+
+const PAGES: [&str; 2] = ["README.md", "grammar/reference.md"];
+
+/// What statements of a study are tried in.
+const PRELUDE: &str = "use std.placements (pre, post)
+use std.schedules (joint, grow, grow_frozen)
+data d { generate tales(documents: 100, seed: 1), context 32 tokens }
+model m { layers 4, block 2 layers, width 16, heads 2, ffn swiglu(32) }
+training t { loss cross_entropy, optimizer adamw(lr: 1e-3), batch 4 sequences }
+";
 
 struct Nothing;
 
@@ -13,22 +29,35 @@ impl World for Nothing {
     }
 }
 
-/// The fenced blocks of a page, with the words after the fence and the number of their first line.
-fn blocks(page: &str) -> Vec<(String, usize, String)> {
-    let mut found: Vec<(String, usize, String)> = Vec::new();
+fn page(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+struct Block {
+    /// The words behind the fence.
+    words: String,
+    /// `README.md, line 12`.
+    place: String,
+    text: String,
+}
+
+/// The fenced blocks of a page.
+fn blocks(name: &str) -> Vec<Block> {
+    let mut found: Vec<Block> = Vec::new();
     let mut open = false;
-    for (number, line) in page.lines().enumerate() {
+    for (number, line) in (1..).zip(page(name).lines()) {
         match line.strip_prefix("```") {
             Some(words) => {
                 open = !open;
                 if open {
-                    found.push((words.to_owned(), number + 2, String::new()));
+                    found.push(Block { words: words.to_owned(), place: format!("{name}, line {number}"), text: String::new() });
                 }
             }
             None => {
-                if let (true, Some((_, _, text))) = (open, found.last_mut()) {
-                    text.push_str(line);
-                    text.push('\n');
+                if let (true, Some(block)) = (open, found.last_mut()) {
+                    block.text.push_str(line);
+                    block.text.push('\n');
                 }
             }
         }
@@ -36,26 +65,69 @@ fn blocks(page: &str) -> Vec<(String, usize, String)> {
     found
 }
 
+/// Checks a text that has to be right, and plans its studies; the plans as `xrun plan` prints them.
+fn plans(place: &str, text: &str) -> Vec<String> {
+    let checked = checked(place, text);
+    assert!(checked.problems.is_empty(), "{}", checked.problems.render(&checked.sources, false));
+    let plan = |study| {
+        let plan = plan::build(study, &gather(study, &PathBuf::new())).unwrap_or_else(|error| panic!("{place}: {error}"));
+        plan::text::text(&plan, &|_| false)
+    };
+    checked.studies.iter().map(plan).collect()
+}
+
+fn checked(place: &str, text: &str) -> Checked {
+    check(&Nothing, Source::new(place, text))
+}
+
 #[test]
-fn examples_check() {
-    for (page, least) in [("README.md", 1), ("grammar/reference.md", 7)] {
-        let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(page)).expect("reads");
-        let examples: Vec<_> = blocks(&text).into_iter().filter(|(words, _, _)| words == "exp").collect();
-        assert!(examples.len() >= least, "{page}: {} examples", examples.len());
-        for (_, line, example) in examples {
-            let checked = check(&Nothing, Source::new(format!("{page}, line {line}"), example));
-            assert!(checked.problems.is_empty(), "{}", checked.problems.render(&checked.sources, false));
+fn examples_check_and_plan() {
+    for name in PAGES {
+        let (mut before, mut count) = (String::new(), 0);
+        for Block { words, place, text } in blocks(name) {
+            let Some(manner) = words.strip_prefix("exp") else { continue };
+            count += 1;
+            match manner.split_once(' ') {
+                None if manner.is_empty() => {
+                    plans(&place, &text);
+                    before = text;
+                }
+                Some((",in", "data")) => drop(plans(&place, &format!("data d {{\n  context 64 tokens\n{text}}}\n"))),
+                Some((",in", "study")) => {
+                    let schedule = if text.contains("schedule") { "" } else { "  schedule joint(steps: 40)\n" };
+                    let study = format!("study s {{\n  data d\n  model m\n  training t\n{schedule}{text}}}\n");
+                    plans(&place, &format!("{PRELUDE}{before}{study}"));
+                }
+                Some((",error", code)) => {
+                    let checked = checked(&place, &text);
+                    let said: Vec<&str> = checked.problems.sorted().iter().map(|said| said.code).collect();
+                    assert_eq!(said, [code], "{}", checked.problems.render(&checked.sources, false));
+                }
+                _ => panic!("{place}: what is `{words}`?"),
+            }
         }
+        assert!(count > 3, "{name} has {count} examples");
     }
 }
 
-/// Every metric, probe and field that the language knows has its place in the reference.
+/// Every line of the plan that the front page shows is a line of the plan of the study above it.
 #[test]
-fn the_reference_names_every_metric_and_probe() {
-    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("grammar/reference.md")).expect("reads");
-    let metrics = xrun::study::Metric::ALL.map(xrun::study::Metric::name);
-    let probes = xrun::study::ProbeKind::ALL.map(xrun::study::ProbeKind::name);
-    for word in metrics.iter().chain(&probes) {
-        assert!(text.contains(&format!("`{word}`")), "{word}");
+fn the_plan_of_the_front_page_is_its_study_s() {
+    let blocks = blocks("README.md");
+    let study = blocks.iter().find(|block| block.words == "exp").expect("a study");
+    let shown = blocks.iter().find(|block| block.words == "text").expect("its plan");
+    let plan = plans(&study.place, &study.text).concat();
+    for line in shown.text.lines() {
+        assert!(plan.lines().any(|own| own == line), "{}: `{line}` is not in\n{plan}", shown.place);
+    }
+}
+
+/// Metrics, probes and quantities are named.
+#[test]
+fn the_reference_has_the_catalogue() {
+    let page = page("grammar/reference.md");
+    let words = ProbeKind::ALL.map(ProbeKind::name).into_iter().chain(Quantity::ALL.map(Quantity::name));
+    for word in words.chain(Metric::ALL.map(Metric::name)) {
+        assert!(page.contains(&format!("`{word}`")), "{word}");
     }
 }

@@ -188,7 +188,10 @@ impl<'a> Checker<'a> {
                 defaults::NORM_EPS
             }
         };
-        let kind = if kind == "rms" { NormKind::Rms } else { NormKind::Layer { bias: bias?.unwrap_or(true) } };
+        let kind = match kind {
+            "rms" => NormKind::Rms,
+            _ => NormKind::Layer { bias: self.or_default(record, "norm.bias", bias?, "yes", defaults::NORM_BIAS) },
+        };
         (!taken.poisoned).then_some(Norm { kind, eps })
     }
 

@@ -11,7 +11,7 @@ use crate::study::Data;
 pub struct Facts {
     /// One entry for each different [`Data`] of the study's arms.
     pub corpora: Vec<(Arc<Data>, Corpus)>,
-    /// Measured by `xrun bench` on this machine; `None` leaves times unknown.
+    /// FLOPs per second of this machine; `None` leaves times unknown.
     pub flops_per_second: Option<f64>,
 }
 

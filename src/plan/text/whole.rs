@@ -77,10 +77,8 @@ pub(super) fn totals(page: &mut Page, plan: &Plan, cached: &dyn Fn(&Key) -> bool
     }
     page.line(&format!("  memory  about {} for the largest node", bytes(totals.memory)));
     page.line(&format!("  disk    about {}", bytes(totals.disk)));
-    let seconds = totals.seconds.map_or_else(
-        || "unknown; `xrun bench` measures this machine".to_owned(),
-        |seconds| format!("about {}, one node at a time", time(seconds)),
-    );
+    let seconds =
+        totals.seconds.map_or_else(|| "unknown".to_owned(), |seconds| format!("about {}, one node at a time", time(seconds)));
     page.line(&format!("  time    {seconds}"));
 }
 
