@@ -1,7 +1,7 @@
 //! What the documents show is true: examples check and plan, shown errors are raised, the shown plan is the plan, defaults are those taken.
 //!
 //! A block of code marked `exp` is a file of its own. `exp,in data` and `exp,in study` are statements of such a body, which may use what the
-//! `exp` block before declares. `exp,error CODE` is a file that raises that code and no other.
+//! `exp` block before declares, unless that is a study itself. `exp,error CODE` is a file that raises that code and no other.
 
 use std::path::{Path, PathBuf};
 
@@ -96,7 +96,8 @@ fn examples_check_and_plan() {
                 Some((",in", "study")) => {
                     let schedule = if text.contains("schedule") { "" } else { "  schedule joint(steps: 40)\n" };
                     let study = format!("study s {{\n  data d\n  model m\n  training t\n{schedule}{text}}}\n");
-                    plans(&place, &format!("{PRELUDE}{before}{study}"));
+                    let declared = if before.contains("\nstudy ") { "" } else { before.as_str() };
+                    plans(&place, &format!("{PRELUDE}{declared}{study}"));
                 }
                 Some((",error", code)) => {
                     let checked = checked(&place, &text);
@@ -122,12 +123,64 @@ fn the_plan_of_the_front_page_is_its_study_s() {
     }
 }
 
-/// Metrics, probes and quantities are named.
+/// Metrics with units and definitions, probes, quantities: each has its row.
 #[test]
 fn the_reference_has_the_catalogue() {
     let page = page("grammar/reference.md");
+    for metric in Metric::ALL {
+        let row = format!("| `{}` | {} | {} |", metric.name(), metric.unit(), metric.definition());
+        assert!(page.contains(&row), "no row {row}");
+    }
     let words = ProbeKind::ALL.map(ProbeKind::name).into_iter().chain(Quantity::ALL.map(Quantity::name));
-    for word in words.chain(Metric::ALL.map(Metric::name)) {
+    for word in words {
         assert!(page.contains(&format!("`{word}`")), "{word}");
     }
+}
+
+/// Every value that a file may leave out stands, as it is filled in, in the row of its field.
+#[test]
+fn the_reference_has_every_default() {
+    let page = page("grammar/reference.md");
+    let study = |model: &str, training: &str, data: &str| {
+        format!(
+            "data d {{ {data}, context 16 tokens }}
+             model m {{ layers 2, width 8, heads 2, ffn swiglu(16){model} }}
+             training t {{ loss kl, optimizer adamw(lr: 1e-3){training}, batch 4 }}
+             teacher big {{ checkpoint \"folder\" }}
+             schedule all {{ start with all blocks, end at step 4 }}
+             study s {{ data d, model m, training t, schedule all, probe boundary_rms at end }}"
+        )
+    };
+    let texts = [
+        study("", "", "generate tales(documents: 9)"),
+        study(", norm layer, positions rope", ", lr wsd", "files \"a.txt\""),
+        study(", norm rms", ", lr cosine", "files \"a.txt\""),
+    ];
+    let mut seen = 0;
+    for filled in texts.iter().flat_map(|text| checked("defaults", text).studies).flat_map(|study| study.defaults) {
+        let keyword = filled.owner.split(' ').next().unwrap_or("");
+        // What is worked out from other fields is told in words.
+        let derived = ["kv", "dim", "batch.in", "vocabulary", "seeds", "measure", "probe.on"];
+        if derived.contains(&filled.field.as_str()) {
+            continue;
+        }
+        seen += 1;
+        let field = match filled.field.split('.').next().unwrap_or("") {
+            "layout" => "packed",
+            field => field,
+        };
+        let section = page.split("\n## ").find(|section| section.lines().next() == Some(keyword)).expect("a section");
+        let row = section.lines().find(|line| {
+            line.starts_with("| ")
+                && line.split(" | ").next().is_some_and(|cell| {
+                    let words = cell.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
+                    words.into_iter().any(|word| word == field)
+                })
+        });
+        let row = row.unwrap_or_else(|| panic!("`{keyword}` has no row for `{field}`"));
+        let default = row.trim_end_matches('|').trim().rsplit(" | ").next().unwrap_or("");
+        let value = filled.value.split(", here").next().unwrap_or("");
+        assert!(default.contains(value), "{keyword}.{}: the row says `{default}`, filled in is `{value}`", filled.field);
+    }
+    assert!(seen > 25, "{seen} defaults");
 }
