@@ -72,25 +72,55 @@ impl Diagnostic {
     }
     /// `did you mean …`, where one of the `known` names is near.
     pub fn did_you_mean<'a>(self, word: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
-        match nearest(word, known) {
-            Some(near) => self.hint(format!("did you mean `{near}`?")),
+        match guess(word, known) {
+            Some(guess) => self.hint(guess),
+            None => self,
+        }
+    }
+    /// `did you mean …`, or what to do where no name is near.
+    pub fn did_you_mean_or<'a>(
+        self,
+        word: &str,
+        known: impl IntoIterator<Item = &'a str>,
+        otherwise: impl FnOnce() -> Option<String>,
+    ) -> Self {
+        match guess(word, known).or_else(otherwise) {
+            Some(hint) => self.hint(hint),
             None => self,
         }
     }
 }
 
-/// The name that was probably meant: at most a third of the word's letters away (and at least one may be).
+/// So many names are suggested where several are equally near.
+const MOST_SUGGESTED: usize = 4;
+
+/// `did you mean …?`, where one of the `known` names is near, or several equally.
+pub fn guess<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let near: Vec<String> = near(word, known).into_iter().take(MOST_SUGGESTED).map(|name| format!("`{name}`")).collect();
+    let (last, most) = near.split_last()?;
+    Some(if most.is_empty() { format!("did you mean {last}?") } else { format!("did you mean {} or {last}?", most.join(", ")) })
+}
+
+/// The name that was probably meant.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    near(word, known).first().copied()
+}
+
+/// The names that are nearest to a word, equally near: at most a third of the word's letters away (and at least one may be).
+fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let allowed = (word.chars().count() / 3).max(1);
-    known
+    let mut near: Vec<(usize, &str)> = known
         .into_iter()
         .map(|name| (strsim::damerau_levenshtein(word, name), name))
         // Words without a letter in common are not near, however short they are.
         .filter(|(distance, name)| {
             *distance <= allowed && *distance < word.chars().count().max(name.chars().count()) && *name != word
         })
-        .min()
-        .map(|(_, name)| name)
+        .collect();
+    near.sort_unstable();
+    near.dedup();
+    let least = near.first().map(|(distance, _)| *distance);
+    near.into_iter().take_while(|(distance, _)| Some(*distance) == least).map(|(_, name)| name).collect()
 }
 
 /// So many diagnostics are drawn; the rest is counted.

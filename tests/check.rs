@@ -412,3 +412,98 @@ fn ten_thousand_arms_take_no_time() {
     ));
     assert_eq!(study.arms.len(), 10_000);
 }
+
+/// Words of the language: keywords and fields; values; actions; units and what joins words; arguments and functions.
+const WORDS: &str = "
+data model teacher training placement schedule study use let files generate document tokenizer context packed padded tokens shard
+holdout layers block width heads kv dim ffn norm qk_norm positions embedding head init vocabulary train checkpoint cache loss optimizer
+lr batch clip precision entry sublayer layer boundary exit start at after every end vary except seeds control measure probe claim report
+tales bytes line field swiglu gelu rms rope normal frozen adamw cross_entropy kl cosine linear wsd none all on no ablation
+validation_ce perplexity grad_norm boundary_rms block_removal active_layer_tokens flops
+grow freeze thaw reset restart rewarm rewind fresh set drop save copying last prefix norms interleaved identity bottom middle
+steps step token documents sequence sequences blocks with warmup then to per over matched within overtakes times and of in the as when
+otherwise
+seed eps betas decay decay_on base bias temperature rows columns attention gain learned stop sqrt min max";
+
+/// Words of a text outside of comments and quoted texts, with their places.
+fn words_of(text: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let code = line.split("//").next().unwrap_or("");
+        let mut at = 0;
+        for (number, piece) in code.split('"').enumerate() {
+            let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let mut inside = 0;
+            for word in piece.split(|c| !letters(c)) {
+                if number % 2 == 0 && word.starts_with(|c: char| c.is_ascii_alphabetic()) {
+                    found.push((start + at + inside, word));
+                }
+                inside += word.len() + 1;
+            }
+            at += piece.len() + 1;
+        }
+        start += line.len();
+    }
+    found
+}
+
+/// A word with one letter changed, left out, put in or exchanged with the next.
+fn misspelt(word: &str, choice: usize, mut below: impl FnMut(usize) -> usize) -> String {
+    let mut letters: Vec<char> = word.chars().collect();
+    let at = below(letters.len());
+    let letter = char::from(b'a' + below(26) as u8);
+    match choice {
+        0 => letters[at] = letter,
+        1 if letters.len() > 2 => drop(letters.remove(at)),
+        2 if letters.len() > 1 => {
+            let at = at.min(letters.len() - 2);
+            letters.swap(at, at + 1);
+        }
+        _ => letters.insert(at, letter),
+    }
+    letters.into_iter().collect()
+}
+
+#[test]
+fn one_wrong_letter_is_found_and_the_word_is_suggested() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/check/ok");
+    let texts: Vec<String> =
+        cases::files(&folder).iter().map(|path| std::fs::read_to_string(path).expect("a readable case")).collect();
+    let mut state = 7u64;
+    let mut below = |bound: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % bound.max(1)
+    };
+    let rounds = std::env::var("XRUN_FUZZ").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(200);
+    let known: Vec<&str> = WORDS.split_whitespace().collect();
+    let (mut faults, mut tried) = (Vec::new(), 0);
+    while tried < rounds {
+        let text = &texts[below(texts.len())];
+        let words: Vec<(usize, &str)> = words_of(text).into_iter().filter(|(_, word)| known.contains(word)).collect();
+        let (at, word) = words[below(words.len())];
+        let wrong = misspelt(word, below(4), &mut below);
+        // Another word of the text or of the language may well be meant.
+        if known.contains(&wrong.as_str()) || words_of(text).iter().any(|(_, other)| *other == wrong) || wrong == word {
+            continue;
+        }
+        tried += 1;
+        let changed = format!("{}{wrong}{}", &text[..at], &text[at + word.len()..]);
+        let checked = checked(&changed);
+        let quoted = format!("`{word}`");
+        let hints = || checked.problems.sorted().into_iter().flat_map(|said| &said.hints);
+        let line = changed[..at].matches('\n').count() + 1;
+        let here =
+            checked.problems.sorted().iter().any(|said| checked.sources.get(said.span.file).place(said.span.start).line == line);
+        if !checked.problems.has_errors() || !hints().any(|hint| hint.contains(&quoted)) || !here {
+            let line = changed[at..].split('\n').next().unwrap_or("");
+            let start = changed[..at].rfind('\n').map_or(0, |end| end + 1);
+            faults.push(format!(
+                "{word} → {wrong}: {}{line}\n{}",
+                &changed[start..at],
+                checked.problems.render(&checked.sources, false)
+            ));
+        }
+    }
+    assert!(faults.is_empty(), "{} of {rounds}\n{}", faults.len(), faults.join("\n"));
+}

@@ -6,7 +6,7 @@ use super::Checker;
 use super::names::{listed, twice};
 use super::record::{Env, Given, Scope};
 use super::words::Words;
-use crate::diagnostic::{Diagnostic, nearest};
+use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::syntax::ast::{Argument, Expr, ExprKind, Word};
 
@@ -39,6 +39,8 @@ impl<'a> Checker<'a> {
                 taken.values.retain(|(name, _)| name != parameter);
                 let value = Value { said: given.said, span: given.name_span, env: Some(given.env.clone()) };
                 taken.values.push((parameter, value));
+            } else {
+                given.known.borrow_mut().extend(parameters);
             }
         }
         let overridden: Vec<&str> = taken.values.iter().map(|(name, _)| *name).collect();
@@ -123,11 +125,10 @@ impl<'a> Taken<'a> {
 pub(super) fn unknown_argument<'s>(key: &Word, callee: &str, known: impl Iterator<Item = &'s str> + Clone) -> Diagnostic {
     let message = format!("`{callee}` has no parameter `{}`", key.text);
     let said = Diagnostic::error("unknown-argument", message, key.span);
-    if nearest(&key.text, known.clone()).is_some() {
-        return said.did_you_mean(&key.text, known);
-    }
-    let known = listed(known, "and");
-    said.hint(if known.is_empty() { "it takes none".to_owned() } else { format!("it takes {known}") })
+    said.did_you_mean_or(&key.text, known.clone(), || {
+        let known = listed(known, "and");
+        Some(if known.is_empty() { "it takes none".to_owned() } else { format!("it takes {known}") })
+    })
 }
 
 /// An argument behind the first that has no key.

@@ -174,6 +174,7 @@ impl<'c, 'a> Field<'c, 'a> {
         }
         match found.as_slice() {
             [one] => Some(*one),
+            [] if self.is_spelt_otherwise(checker, &plain) => None,
             [] => checker.fail(self.unknown_value(checker, &plain, span)),
             [(first, value), ..] => {
                 let is_one_axis = found.iter().all(|(axis, _)| axis == first);
@@ -187,26 +188,32 @@ impl<'c, 'a> Field<'c, 'a> {
         }
     }
 
+    /// Whether a value that has been said to be wrong was meant: then the word here is the right one.
+    fn is_spelt_otherwise(&self, checker: &Checker<'a>, plain: &str) -> bool {
+        let wrong = self.axes.iter().flat_map(|axis| &axis.values).filter(|value| checker.is_at_fault(value.span));
+        nearest(plain, wrong.map(|value| value.first.as_str())).is_some()
+    }
+
     fn unknown_value(&self, checker: &Checker<'a>, plain: &str, span: Span) -> Diagnostic {
         let said = Diagnostic::error("no-such-value", format!("no axis has the value `{plain}`"), span);
         let labels = self.axes.iter().flat_map(|axis| &axis.values).map(|value| value.label.as_str());
         let known: Vec<&str> = labels.chain(self.controls.iter().map(|(name, _)| *name)).collect();
-        match nearest(plain, known.iter().copied()) {
-            Some(near) => said.hint(format!("did you mean `{near}`?")),
-            None if known.is_empty() || checker.text(span).is_empty() => said,
-            None => said.hint(format!("the values are {}", super::names::listed(known.into_iter().take(20), "and"))),
-        }
+        said.did_you_mean_or(plain, known.iter().copied(), || {
+            let is_told = !known.is_empty() && !checker.text(span).is_empty();
+            is_told.then(|| format!("the values are {}", super::names::listed(known.iter().copied().take(20), "and")))
+        })
     }
 
     /// A name that no axis has.
     pub(super) fn unknown_axis(&self, name: &str, span: Span) -> Diagnostic {
         let said = Diagnostic::error("no-such-axis", format!("no axis is called `{name}`"), span);
         let known: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
-        match nearest(name, known.iter().copied()) {
-            Some(near) => said.hint(format!("did you mean `{near}`?")),
-            None if known.is_empty() => said.hint("this study varies nothing"),
-            None => said.hint(format!("the axes are {}", super::names::listed(known, "and"))),
-        }
+        said.did_you_mean_or(name, known.iter().copied(), || {
+            Some(match known.as_slice() {
+                [] => "this study varies nothing".to_owned(),
+                known => format!("the axes are {}", super::names::listed(known.iter().copied(), "and")),
+            })
+        })
     }
 
     /// `[post, grow]`.

@@ -3,11 +3,11 @@
 //! Owns paths such as `training.optimizer.lr` and labels of values. Knows no arm.
 
 use super::Checker;
-use super::fields::{Field, Vocabulary, fields};
+use super::fields::{Field, fields};
 use super::names::{Kind, listed, twice};
 use super::record::{Record, Scope, Statement};
 use super::words::Words;
-use crate::diagnostic::{Diagnostic, nearest};
+use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::study::{Axis, AxisValue};
 use crate::syntax::ast::{Argument, Expr, ExprKind, ItemContent, Phrase};
@@ -80,6 +80,20 @@ impl<'a> Checker<'a> {
         axes
     }
 
+    /// Whether the declarations that values name exist: said here, since an arm may be at fault before it gets to them.
+    pub(super) fn values_exist(&self, axes: &[Varied<'a>]) {
+        for replacement in axes.iter().flat_map(|axis| &axis.values).flat_map(|value| &value.replacements) {
+            let Target { part, field, argument: None, .. } = replacement.target else { continue };
+            let kind = match field {
+                None => part,
+                Some(field) if field.key == Kind::Placement.word() => Kind::Placement,
+                Some(_) => continue,
+            };
+            let scope = Scope { env: &replacement.statement.env, record: None };
+            self.reference(kind, &mut self.words(replacement.statement.said, replacement.statement.span, scope));
+        }
+    }
+
     fn axis(&self, record: &Record<'a>, statement: &Statement<'a>, ids: &mut usize) -> Option<Varied<'a>> {
         let scope = Scope { env: &statement.env, record: None };
         let mut words = self.said(statement, scope)?;
@@ -95,7 +109,7 @@ impl<'a> Checker<'a> {
                 ItemContent::Phrase(content) if item.label.is_none() && !self.looks_like_a_field(content, record) => {
                     phrases.push((&content.parts, item.span));
                 }
-                _ => return self.left_over(item, Vocabulary::Of(Kind::Study), &format!("`{}`", record.owner)),
+                _ => return self.left_over(statement, item),
             }
         }
         let targets = paths?;
@@ -183,10 +197,8 @@ impl<'a> Checker<'a> {
             .chain(PARTS.iter().filter(|part| **part != Kind::Schedule).flat_map(|part| fields(*part)).map(|field| field.name))
             .collect();
         let said = Diagnostic::error("unknown-field", format!("no field of an arm is called `{name}`"), span);
-        self.fail(match nearest(name, known.iter().copied()) {
-            Some(near) => said.hint(format!("did you mean `{near}`?")),
-            None => said.hint(format!("fields are those of {}", listed(["data", "model", "training", "schedule"], "and"))),
-        })
+        let parts = || format!("fields are those of {}", listed(PARTS.map(Kind::word), "and"));
+        self.fail(said.did_you_mean_or(name, known, || Some(parts())))
     }
 
     fn value(&self, targets: &[Target<'a>], said: &'a [Expr], statement: &Statement<'a>, ids: &mut usize) -> Option<Value<'a>> {
@@ -214,6 +226,7 @@ impl<'a> Checker<'a> {
                 span,
                 env: statement.env.clone(),
                 given: Vec::new(),
+                body: statement.body.clone(),
             };
             Replacement { id: *ids, target: target.clone(), statement }
         });

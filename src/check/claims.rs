@@ -7,8 +7,8 @@ use super::arms::{Chosen, Field};
 use super::names::twice;
 use super::record::{Record, Scope, Statement};
 use super::units::Unit;
-use super::words::Words;
-use crate::diagnostic::Diagnostic;
+use super::words::{Words, unknown_word};
+use crate::diagnostic::{Diagnostic, nearest};
 use crate::source::Span;
 use crate::study::{ArmSet, Claim, Linear, Metric, Relation, Term};
 use crate::syntax::ast::{Argument, Expr, ExprKind, Operator};
@@ -78,12 +78,11 @@ impl<'a> Checker<'a> {
     pub(super) fn claims(&self, record: &Record<'a>, field: Option<&Field<'_, 'a>>) -> Vec<Option<Claimed<'a>>> {
         let mut names: Vec<(&'a str, Span)> = Vec::new();
         let claims = record.repeated.iter().filter(|statement| statement.key == "claim");
-        claims.map(|statement| self.claim(record, statement, field, &mut names)).collect()
+        claims.map(|statement| self.claim(statement, field, &mut names)).collect()
     }
 
     fn claim(
         &self,
-        record: &Record<'a>,
         statement: &Statement<'a>,
         field: Option<&Field<'_, 'a>>,
         names: &mut Vec<(&'a str, Span)>,
@@ -96,7 +95,7 @@ impl<'a> Checker<'a> {
                 Some(())
             }
         };
-        self.nothing_more(statement, super::fields::Vocabulary::Of(record.kind), &format!("`{}`", record.owner))?;
+        self.nothing_more(statement)?;
         let scope = Scope { env: &statement.env, record: None };
         let mut words = self.words(statement.said, span, scope);
         let Some(part) = words.next() else { return words.missing("what is claimed") };
@@ -117,6 +116,11 @@ impl<'a> Checker<'a> {
                 (self.side(left, field, scope), self.side(right, field, scope), Some(operator), None, 0)
             }
             None => {
+                if let (Some(word), Some(at)) = (words.peek_word(), words.peek())
+                    && nearest(word, ["overtakes"]).is_some()
+                {
+                    return self.fail(unknown_word(word, at.span, "`overtakes`", &["overtakes"]));
+                }
                 if !words.eat("overtakes") {
                     return words.missing("`<`, `>`, `~` or `overtakes`");
                 }

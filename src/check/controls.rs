@@ -36,7 +36,7 @@ impl<'a> Checker<'a> {
         let mut controls = Vec::new();
         for statement in record.repeated.iter().filter(|statement| statement.key == "control") {
             let label = self.label(statement);
-            controls.push(label.and_then(|(name, _)| self.control(record, statement, name, field.as_deref(), ids)));
+            controls.push(label.and_then(|(name, _)| self.control(statement, name, field.as_deref(), ids)));
             let (Some((name, span)), Some(field)) = (label, field.as_deref_mut()) else { continue };
             let values = field.axes.iter().flat_map(|axis| &axis.values);
             if let Some((_, first)) = field.controls.iter().find(|(known, _)| *known == name) {
@@ -52,13 +52,12 @@ impl<'a> Checker<'a> {
 
     fn control(
         &self,
-        record: &Record<'a>,
         statement: &Statement<'a>,
         name: &'a str,
         field: Option<&Field<'_, 'a>>,
         ids: &mut usize,
     ) -> Option<Controlled<'a>> {
-        self.nothing_more(statement, Vocabulary::Of(Kind::Study), &format!("`{}`", record.owner))?;
+        self.nothing_more(statement)?;
         let scope = Scope { env: &statement.env, record: None };
         let mut words = self.words(statement.said, statement.head_span, scope);
         let Some(Expr { kind: ExprKind::List(base), span }) = words.next() else {

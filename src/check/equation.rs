@@ -284,6 +284,7 @@ impl<'c, 'a> Reader<'c, 'a> {
                 let known = bindings.parameters.keys().chain(bindings.lets.keys()).copied();
                 let known =
                     known.chain(self.bound.iter().map(|(name, _)| *name)).chain(self.scalars.iter().map(|(name, _)| *name));
+                let known = known.chain(bindings.outer.iter().map(|(field, _)| *field));
                 let known = known.chain(["x", "x0", "l", "L", "L_active", "step"]);
                 let message = format!("nothing is called `{name}` in this equation");
                 let said = Diagnostic::error("unknown-name", message, span).did_you_mean(name, known);

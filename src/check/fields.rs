@@ -3,6 +3,8 @@
 //! Owns the tables of field names. An item after a comma that begins with a field's name starts a statement and else belongs to the
 //! one before; an item after a line end must start one. Deliberately knows no meanings.
 
+use std::rc::Rc;
+
 use super::Checker;
 use super::names::{Kind, listed, twice};
 use super::record::{Env, Record, Scope, Statement};
@@ -83,6 +85,9 @@ const STUDY: &[Field] = &[
 ];
 /// What `control … with { … }` may replace besides fields of models, trainings and data.
 const PARTS: &[Field] = &[field("data"), field("model"), field("training"), field("schedule")];
+
+/// Words at the beginning of a line that belongs to the statement before.
+const GO_ON: [&str; 2] = ["then", "otherwise"];
 
 /// Fields that have a use for items after a comma.
 const HAS_MORE: &[&str] = &["files", "placement"];
@@ -168,6 +173,7 @@ fn word(expr: &Expr) -> Option<(&str, Span)> {
 impl<'a> Checker<'a> {
     /// Groups the items of a body into statements; `owner` is what the body belongs to, for messages.
     pub(super) fn group(&self, block: &'a Block, vocabulary: Vocabulary, env: &Env<'a>, owner: &str) -> Grouped<'a> {
+        let body = Rc::new((vocabulary, owner.to_owned()));
         let mut grouped = Grouped { statements: Vec::new(), poisoned: self.is_unreadable(block.span) };
         let is_open = self.is_unreadable(Span { end: block.span.start + 1, ..block.span });
         // Whether the statement before could be read: what belongs to one that could not is passed over.
@@ -203,6 +209,7 @@ impl<'a> Checker<'a> {
                         span: item.span,
                         env: env.clone(),
                         given: Vec::new(),
+                        body: Rc::clone(&body),
                     });
                 }
                 None if after_comma && skipping => {}
@@ -239,11 +246,11 @@ impl<'a> Checker<'a> {
             }
             Some((name, span)) => {
                 let said = Diagnostic::error("unknown-field", format!("unknown field `{name}` in {owner}"), span);
-                if nearest(name, known.clone()).is_some() {
-                    said.did_you_mean(name, known)
-                } else {
-                    said.hint(format!("the fields are {}", listed(known, "and")))
-                }
+                // The first of dotted words is the field; a line may also go on with one of these.
+                let first = if vocabulary.is_dotted() { name.split('.').next().unwrap_or(name) } else { name };
+                said.did_you_mean_or(first, known.clone().chain(GO_ON), || {
+                    Some(format!("the fields are {}", listed(known, "and")))
+                })
             }
             None => Diagnostic::error("missing-field-name", "a statement begins with the name of a field", first.span)
                 .hint(format!("the fields are {}", listed(known, "and"))),
@@ -291,17 +298,18 @@ impl<'a> Checker<'a> {
     }
 
     /// Items that a statement's meaning leaves no room for.
-    pub(super) fn nothing_more(&self, statement: &Statement<'a>, vocabulary: Vocabulary, owner: &str) -> Option<()> {
+    pub(super) fn nothing_more(&self, statement: &Statement<'a>) -> Option<()> {
         let Some(item) = statement.more.first() else { return Some(()) };
-        self.left_over(item, vocabulary, owner)
+        self.left_over(statement, item)
     }
 
     /// An item that belongs to no statement: a misspelt field, most likely.
-    pub(super) fn left_over<T>(&self, item: &'a Item, vocabulary: Vocabulary, owner: &str) -> Option<T> {
+    pub(super) fn left_over<T>(&self, statement: &Statement<'a>, item: &'a Item) -> Option<T> {
         if let ItemContent::Phrase(content) = &item.content
             && let Some(first) = item.label.as_ref().unwrap_or(content).parts.first()
         {
-            self.unknown_field(first, vocabulary, owner);
+            let (vocabulary, owner) = &*statement.body;
+            self.unknown_field(first, *vocabulary, owner);
         }
         None
     }
@@ -322,7 +330,7 @@ impl<'a> Checker<'a> {
         let value = read(statement, &mut words)?;
         words.finish()?;
         if !HAS_MORE.contains(&statement.head) {
-            self.nothing_more(statement, Vocabulary::Of(record.kind), &format!("`{}`", record.owner))?;
+            self.nothing_more(statement)?;
         }
         Some(Some(value))
     }

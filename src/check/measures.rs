@@ -49,7 +49,7 @@ impl<'a> Checker<'a> {
                 ItemContent::Phrase(content) if item.label.is_none() => {
                     self.one_measure(record, self.words(&content.parts, item.span, scope))
                 }
-                _ => self.left_over(item, super::fields::Vocabulary::Of(record.kind), &format!("`{}`", record.owner)),
+                _ => self.left_over(statement, item),
             });
         }
         measures.into_iter().collect()
@@ -72,7 +72,7 @@ impl<'a> Checker<'a> {
     }
 
     /// `probe boundary_rms at every grow and at end on 2 sequences of 128 tokens`.
-    pub(super) fn probe(&self, record: &Record<'a>, statement: &Statement<'a>) -> Option<Probed> {
+    pub(super) fn probe(&self, statement: &Statement<'a>) -> Option<Probed> {
         let scope = Scope { env: &statement.env, record: None };
         let mut words = self.said(statement, scope)?;
         let Some(name) = words.peek_word() else { return words.missing("a probe") };
@@ -112,7 +112,7 @@ impl<'a> Checker<'a> {
             batch_span = tokens.span;
         }
         words.finish()?;
-        self.nothing_more(statement, super::fields::Vocabulary::Of(record.kind), &format!("`{}`", record.owner))?;
+        self.nothing_more(statement)?;
         Some(Probed { kind: kind?, moments, batch, span, batch_span })
     }
 
@@ -146,17 +146,12 @@ impl<'a> Checker<'a> {
     }
 
     /// `report ablation(rows: placement, columns: schedule)`; without a field of arms only its shape is looked at.
-    pub(super) fn report(
-        &self,
-        record: &Record<'a>,
-        statement: &Statement<'a>,
-        field: Option<&Field<'_, 'a>>,
-    ) -> Option<Ablation> {
+    pub(super) fn report(&self, statement: &Statement<'a>, field: Option<&Field<'_, 'a>>) -> Option<Ablation> {
         let scope = Scope { env: &statement.env, record: None };
         let mut words = self.said(statement, scope)?;
         let (_, part) = words.one_of("a report", &["ablation"])?;
         words.finish()?;
-        self.nothing_more(statement, super::fields::Vocabulary::Of(record.kind), &format!("`{}`", record.owner))?;
+        self.nothing_more(statement)?;
         let taken = self.arguments(part, &["rows", "columns"], &[]);
         let rows = taken.need("rows", &words, |words| self.axis_names(words, field));
         let columns = taken.read("columns", &words, |words| self.axis_names(words, field));

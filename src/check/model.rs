@@ -259,7 +259,7 @@ impl<'a> Checker<'a> {
         for item in &statement.more {
             pieces.push(match &item.content {
                 ItemContent::Phrase(content) if item.label.is_none() && self.looks_like_a_field(content, record) => {
-                    self.left_over(item, super::fields::Vocabulary::Of(Kind::Model), &format!("`{}`", record.owner))
+                    self.left_over(statement, item)
                 }
                 ItemContent::Phrase(content) => {
                     let label = item.label.as_ref().map(|label: &Phrase| label.parts.as_slice());

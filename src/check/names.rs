@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use indexmap::IndexMap;
 
 use super::{Checker, LIBRARY, load};
-use crate::diagnostic::{Diagnostic, nearest};
+use crate::diagnostic::{Diagnostic, guess, nearest};
 use crate::source::Span;
 use crate::syntax::ast::{Declaration, Entry, Let, Use, Word};
 
@@ -178,9 +178,9 @@ impl<'a> Checker<'a> {
         }
         let said = Diagnostic::error("unknown-name", format!("no {} is called `{name}`", kind.word()), span);
         let of_kind = |wanted: &(Kind, &'a str)| (wanted.0 == kind).then_some(wanted.1);
-        let near = nearest(name, names.declared.keys().filter_map(of_kind));
-        let said = match near {
-            Some(near) => said.hint(format!("did you mean `{near}`?")),
+        let guess = guess(name, names.declared.keys().filter_map(of_kind));
+        let said = match guess {
+            Some(guess) => said.hint(guess),
             None => match Kind::ALL.into_iter().find(|other| names.declared.contains_key(&(*other, name))) {
                 Some(other) => said.hint(format!("`{name}` is a {}", other.word())),
                 None => match library_of(kind, name) {
@@ -213,7 +213,7 @@ fn stands_in(text: &str, name: &str) -> bool {
     });
     lines.into_iter().any(|(at, line)| {
         let (keyword, rest) = line.split_at(line.find(|c| !is_letter(c)).unwrap_or(line.len()));
-        if keyword == "use" {
+        if keyword == "use" || nearest(keyword, ["use"]).is_some() {
             let list = text.get(at..).and_then(|text| text.split(')').next()).unwrap_or("");
             return list.split(|c| !is_letter(c)).any(|word| word == name);
         }

@@ -2,14 +2,12 @@
 //!
 //! Owns their sharing: arms that replace the same fields of a part have the same part. What each part means is read elsewhere.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use super::Checker;
 use super::axes::{PARTS, Replacement, Varied};
-use super::fields::Vocabulary;
 use super::names::Kind;
 use super::recipe::Made;
 use super::record::{Given, Record, Scope};
@@ -72,7 +70,8 @@ impl<'a> Checker<'a> {
             name_span: replacement.target.span,
             said: replacement.statement.said,
             env: replacement.statement.env.clone(),
-            used: Rc::new(Cell::new(false)),
+            used: Rc::default(),
+            known: Rc::default(),
         };
         // Parameters of the schedule.
         let parameters = replacements.iter().filter(|replacement| replacement.target.field.is_none());
@@ -82,7 +81,7 @@ impl<'a> Checker<'a> {
         words.given = &parameters;
         let mut part = self.reference(kind, &mut words)?;
         words.finish()?;
-        self.nothing_more(statement, Vocabulary::Of(Kind::Study), &format!("`{}`", record.owner))?;
+        self.nothing_more(statement)?;
         if let Some(unused) = parameters.iter().find(|given| !given.used.get()) {
             let message = format!("`{}` has no parameter `{}`", part.owner, unused.name);
             return self.fail(Diagnostic::error("unknown-argument", message, unused.name_span));

@@ -6,7 +6,7 @@ use super::Checker;
 use super::equation::{Place, Reader};
 use super::names::Kind;
 use super::record::{Record, Scope, Statement};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, nearest};
 use crate::source::Span;
 use crate::study::Placement;
 use crate::study::equation::{Branches, Condition, Equation, Scalar};
@@ -85,12 +85,21 @@ impl<'a> Checker<'a> {
                     // What follows a finished equation is a misspelt field.
                     let goes_on =
                         matches!(parts.iter().rev().nth(1), Some(Expr { kind: ExprKind::Name(word), .. }) if word == "when");
+                    let misspelt = match parts.as_slice() {
+                        [.., Expr { kind: ExprKind::Name(word), span }, _] if nearest(word, ["when"]).is_some() => {
+                            Some((word, *span))
+                        }
+                        _ => None,
+                    };
+                    if let Some((word, span)) = misspelt {
+                        return self.fail(super::words::unknown_word(word, span, "`when`", &["when"]));
+                    }
                     if !goes_on {
-                        return self.left_over(item, super::fields::Vocabulary::Of(Kind::Placement), "this placement");
+                        return self.left_over(statement, item);
                     }
                     parts.extend(&content.parts);
                 }
-                _ => return self.left_over(item, super::fields::Vocabulary::Of(Kind::Placement), "this placement"),
+                _ => return self.left_over(statement, item),
             }
         }
         let mut parts = parts.into_iter().peekable();
@@ -100,6 +109,11 @@ impl<'a> Checker<'a> {
             |part: Option<&&'a Expr>, word: &str| matches!(part, Some(Expr { kind: ExprKind::Name(name), .. }) if name == word);
         loop {
             let otherwise = parts.next_if(|part| is_word(Some(part), "otherwise"));
+            if let (false, None, Some(Expr { kind: ExprKind::Name(name), span })) = (cases.is_empty(), otherwise, parts.peek())
+                && nearest(name, ["otherwise"]).is_some()
+            {
+                return self.fail(super::words::unknown_word(name, *span, "`otherwise` or an equation", &["otherwise"]));
+            }
             let Some(part) = parts.next() else {
                 let at = otherwise.map_or_else(|| statement.comma.unwrap_or(statement.head_span), |word| word.span);
                 let said = if cases.is_empty() {
@@ -173,7 +187,7 @@ impl<'a> Checker<'a> {
         for item in &statement.more {
             match &item.content {
                 ItemContent::Phrase(content) if item.label.is_none() => phrases.push((&content.parts, item.span)),
-                _ => return self.left_over(item, super::fields::Vocabulary::Of(Kind::Placement), "this placement"),
+                _ => return self.left_over(statement, item),
             }
         }
         let factors = phrases.into_iter().map(|(said, span)| {

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use indexmap::IndexMap;
 
 use super::expr::Amount;
+use super::fields::Vocabulary;
 use super::names::Kind;
 use crate::source::Span;
 use crate::study::Filled;
@@ -81,6 +82,8 @@ pub(super) struct Statement<'a> {
     pub(super) env: Env<'a>,
     /// Arguments that an axis or `with` gives or replaces.
     pub(super) given: Vec<Given<'a>>,
+    /// Which words begin statements in its body, and what the body belongs to.
+    pub(super) body: Rc<(Vocabulary, String)>,
 }
 
 impl<'a> Statement<'a> {
@@ -103,6 +106,8 @@ pub(super) struct Given<'a> {
     pub(super) env: Env<'a>,
     /// Whether a call had room for it.
     pub(super) used: Rc<Cell<bool>>,
+    /// The parameters of calls that had none.
+    pub(super) known: Rc<RefCell<Vec<&'static str>>>,
 }
 
 /// The fields of one declaration.

@@ -2,7 +2,7 @@
 //!
 //! Owns the binding of parameters and the replacing of fields. Knows no field's meaning.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use indexmap::IndexMap;
@@ -85,7 +85,8 @@ impl<'a> Checker<'a> {
             name_span: statement.head_span,
             said: statement.said,
             env: statement.env.clone(),
-            used: Rc::new(Cell::new(false)),
+            used: Rc::default(),
+            known: Rc::default(),
         };
         self.give(record, statement.key, given);
     }
@@ -108,7 +109,8 @@ impl<'a> Checker<'a> {
         let mut fine = Some(());
         for (statement, given) in unused.filter(|(_, given)| !given.used.get()) {
             let message = format!("`{}` takes no `{}`", self.text(statement.value_span()), given.name);
-            fine = self.fail(Diagnostic::error("unknown-field", message, given.name_span));
+            let said = Diagnostic::error("unknown-field", message, given.name_span);
+            fine = self.fail(said.did_you_mean(given.name, given.known.borrow().iter().copied()));
         }
         fine
     }

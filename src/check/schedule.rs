@@ -3,7 +3,6 @@
 //! Owns their vocabulary. Knows no step arithmetic: `timeline` works out what a schedule amounts to, and `recipe` places its errors.
 
 use super::Checker;
-use super::fields::Vocabulary;
 use super::names::Kind;
 use super::record::{Record, Scope, Statement};
 use super::units::Unit;
@@ -75,7 +74,7 @@ impl<'a> Checker<'a> {
         let mut actions = Vec::new();
         let mut fine = self.action(statement.said, statement.head_span, scope, block, &mut actions);
         for item in &statement.more {
-            if self.item(item, scope, block, &mut actions).is_none() {
+            if self.item(statement, item, block, &mut actions).is_none() {
                 fine = None;
             }
         }
@@ -83,10 +82,11 @@ impl<'a> Checker<'a> {
         Some((EventSpec { moment: moment?, actions }, span))
     }
 
-    fn item(&self, item: &'a Item, scope: Scope<'_, 'a>, block: usize, actions: &mut Vec<Action>) -> Option<()> {
+    fn item(&self, statement: &Statement<'a>, item: &'a Item, block: usize, actions: &mut Vec<Action>) -> Option<()> {
+        let scope = Scope { env: &statement.env, record: None };
         match &item.content {
             ItemContent::Phrase(content) if item.label.is_none() => self.action(&content.parts, item.span, scope, block, actions),
-            _ => self.left_over(item, Vocabulary::Of(Kind::Schedule), "this schedule"),
+            _ => self.left_over(statement, item),
         }
     }
 
@@ -147,7 +147,8 @@ impl<'a> Checker<'a> {
         {
             // It may also be the next moment, misspelt.
             let moments = super::fields::fields(Kind::Schedule).iter().map(|field| field.name);
-            let known: Vec<&str> = ACTIONS.iter().copied().chain(moments).collect();
+            let targets = again.map_or(&[][..], |_| TARGETS);
+            let known: Vec<&str> = ACTIONS.iter().chain(targets).copied().chain(moments).collect();
             return self.fail(unknown_word(word, part.span, "an action", &known));
         }
         let (verb, part) = words.one_of("an action", ACTIONS)?;
@@ -182,6 +183,8 @@ impl<'a> Checker<'a> {
             words.next();
             return Some(if word == "block" { block } else { 1 });
         }
+        words.eat_or_number("block")?;
+        words.eat_or_number("layer")?;
         let amount = words.amount()?;
         let unit = match amount.value.unit {
             Some(unit @ (Unit::Blocks | Unit::Layers)) => unit,
@@ -285,7 +288,7 @@ impl<'a> Checker<'a> {
 
 fn start(words: &mut Words<'_, '_>) -> Option<Start> {
     words.expect("with")?;
-    if words.eat("all") {
+    if words.eat_or_number("all")? {
         words.one_of("`blocks` or `layers`", &["blocks", "layers", "block"])?;
         return Some(Start::All);
     }

@@ -65,6 +65,7 @@ impl<'a> Checker<'a> {
         let axes = self.axes(record, &mut ids);
         let are_whole = axes.iter().all(Option::is_some);
         let axes: Vec<Varied<'a>> = axes.into_iter().flatten().collect();
+        self.values_exist(&axes);
         // With an axis missing, nothing can be said about references to arms, but the parts that are left can still be read.
         let mut field = Field::new(self, record, &axes);
         let excepted = field.as_mut().filter(|_| are_whole).map(|field| field.take_away(self, record));
@@ -73,9 +74,9 @@ impl<'a> Checker<'a> {
         let seeds = self.seeds(record);
         let measures = self.measures(record);
         let of = |key: &'static str| record.repeated.iter().filter(move |statement| statement.key == key);
-        let probes: Vec<_> = of("probe").map(|statement| self.probe(record, statement)).collect();
+        let probes: Vec<_> = of("probe").map(|statement| self.probe(statement)).collect();
         let claims = self.claims(record, refer);
-        let reports: Vec<_> = of("report").map(|statement| self.report(record, statement, refer)).collect();
+        let reports: Vec<_> = of("report").map(|statement| self.report(statement, refer)).collect();
         let mut memo = Memo::default();
         let base = self.bases(record, &axes, &mut memo);
         let complete = self.all_parts(record, &axes);

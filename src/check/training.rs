@@ -27,7 +27,7 @@ impl<'a> Checker<'a> {
         let rate = self.optional(record, "lr", |_, words| self.rate(record, words));
         let batch = self.needed(record, "batch", |_, words| self.batch(record, words));
         let clip = self.optional(record, "clip", |_, words| {
-            if words.eat("none") {
+            if words.eat_or_number("none")? {
                 Some(None)
             } else {
                 Some(Some(words.real_that("a positive number", |clip| clip > 0.0)?.value))

@@ -8,7 +8,7 @@ use super::fields::fields;
 use super::names::listed;
 use super::record::{Given, Scope, Statement};
 use super::units::Unit;
-use crate::diagnostic::{Diagnostic, nearest};
+use crate::diagnostic::{Diagnostic, guess, nearest};
 use crate::source::Span;
 use crate::syntax::ast::{Expr, ExprKind};
 
@@ -154,7 +154,11 @@ impl<'c, 'a> Words<'c, 'a> {
             ExprKind::Name(name) => (name.as_str(), part.span),
             ExprKind::Call { callee, .. } => (callee.text.as_str(), callee.span),
             ExprKind::Bad => return None,
-            _ => return self.missing(what),
+            _ => {
+                let message = format!("expected {what}, found `{}`", self.checker.text(part.span));
+                let said = Diagnostic::error("unexpected-words", message, part.span);
+                return self.checker.fail(said.hint(format!("known are {}", listed(known.iter().copied(), "and"))));
+            }
         };
         match known.iter().find(|known| **known == name) {
             Some(known) => {
@@ -178,7 +182,7 @@ impl<'c, 'a> Words<'c, 'a> {
             _ => None,
         };
         let near = match &first.kind {
-            ExprKind::Name(name) => nearest(name, CONNECTIVES.iter().copied()).map(|near| (name, near)),
+            ExprKind::Name(name) => guess(name, CONNECTIVES.iter().copied()).map(|guess| (name, guess)),
             _ => None,
         };
         self.checker.fail(match (field, near) {
@@ -186,15 +190,25 @@ impl<'c, 'a> Words<'c, 'a> {
                 let message = format!("a comma or a new line is missing before `{name}`");
                 Diagnostic::error("missing-separator", message, first.span)
             }
-            (None, Some((name, near))) => {
-                Diagnostic::error("unexpected-words", format!("`{name}` has no meaning here"), first.span)
-                    .hint(format!("did you mean `{near}`?"))
+            (None, Some((name, guess))) => {
+                Diagnostic::error("unexpected-words", format!("`{name}` has no meaning here"), first.span).hint(guess)
             }
             (None, None) => {
                 let span = first.span.to(last.span);
                 Diagnostic::error("unexpected-words", format!("`{}` has no meaning here", self.checker.text(span)), span)
             }
         })
+    }
+
+    /// Takes a word where a number could stand too; a near miss of the word is one.
+    pub(super) fn eat_or_number(&mut self, word: &'static str) -> Option<bool> {
+        if let (Some(found), Some(part)) = (self.peek_word(), self.peek())
+            && !self.checker.is_bound(found, self.scope)
+            && nearest(found, [word]).is_some()
+        {
+            return self.checker.fail(unknown_word(found, part.span, &format!("a number or `{word}`"), &[word]));
+        }
+        Some(self.eat(word))
     }
 
     /// A number with or without a unit.
@@ -223,13 +237,13 @@ impl<'c, 'a> Words<'c, 'a> {
                 return self.checker.fail(wrong_unit(unit.name(), other.name(), span));
             }
             amount.unit = Some(unit);
-        } else if let (ExprKind::Number(_), Some(word), Some(next)) = (&part.kind, self.peek_word(), self.peek())
+        } else if let (Some(word), Some(next)) = (self.peek_word(), self.peek())
             && !CONNECTIVES.contains(&word)
-            && let Some(near) = nearest(word, Unit::WORDS)
+            && let Some(guess) = guess(word, Unit::WORDS)
             && Unit::read(word).is_none()
         {
             let said = Diagnostic::error("unknown-unit", format!("unknown unit `{word}`"), next.span);
-            return self.checker.fail(said.hint(format!("did you mean `{near}`?")));
+            return self.checker.fail(said.hint(guess));
         }
         Some(Spanned { value: amount, span })
     }
@@ -324,11 +338,7 @@ impl<'c, 'a> Words<'c, 'a> {
 /// A word that is none of those known here.
 pub(super) fn unknown_word(name: &str, span: Span, what: &str, known: &[&str]) -> Diagnostic {
     let said = Diagnostic::error("unknown-name", format!("expected {what}, found `{name}`"), span);
-    if nearest(name, known.iter().copied()).is_some() {
-        said.did_you_mean(name, known.iter().copied())
-    } else {
-        said.hint(format!("known are {}", listed(known.iter().copied(), "and")))
-    }
+    said.did_you_mean_or(name, known.iter().copied(), || Some(format!("known are {}", listed(known.iter().copied(), "and"))))
 }
 
 /// A unit that does not belong here.

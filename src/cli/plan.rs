@@ -94,6 +94,6 @@ fn explained(path: &str, origins: &[Provenance], sources: &Sources) -> Result<St
         return Ok(text);
     }
     let known = origins.iter().map(|origin| origin.path.as_str());
-    let hint = crate::diagnostic::nearest(path, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    let hint = crate::diagnostic::guess(path, known).map_or_else(String::new, |guess| format!("; {guess}"));
     Err(Fault::Input(format!("nothing gives a value to `{path}`{hint}")))
 }

@@ -13,7 +13,7 @@ use super::ast::{
 use super::grammar::{Grammar, Rule};
 use super::scan;
 use super::{number, symbols};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, guess};
 use crate::source::{FileId, Span};
 
 /// Operators in one expression: more are refused, since trees are walked recursively.
@@ -322,7 +322,7 @@ impl Reader<'_> {
         let fragment = pair.as_str().trim_end();
         let whole = self.span(pair);
         let inside = |said: &Diagnostic| said.code == "unclosed-bracket" && whole.range().contains(&(said.span.start as usize));
-        if self.diagnostics.iter().any(inside) {
+        if self.diagnostics.iter().any(inside) || (rule == Rule::entry_alone && self.misspelt_use(pair)) {
             return;
         }
         match Grammar::parse(rule, fragment) {
@@ -333,6 +333,21 @@ impl Reader<'_> {
             }
             Err(error) => self.syntax_error(&error, pair.as_span().start()),
         }
+    }
+
+    /// `ues std.placements (pre)`: no declaration has a dotted name or a text for its name.
+    fn misspelt_use(&mut self, pair: &Pair<'_, Rule>) -> bool {
+        let docs = pair.clone().into_inner().find(|pair| pair.as_rule() == Rule::docs);
+        let start = docs.map_or(pair.as_span().start(), |docs| docs.as_span().end());
+        let fragment = &pair.as_str()[start - pair.as_span().start()..];
+        let Some((word, rest)) = fragment.split_once([' ', '\t']) else { return false };
+        let from = rest.trim_start().split(['(', ' ', '\t']).next().unwrap_or("");
+        let is_meant = (from.contains('.') || from.starts_with('"')) && rest.contains('(');
+        let Some(guess) = guess(word, ["use"]).filter(|_| is_meant) else { return false };
+        let start = self.scanned.place(start);
+        let span = Span::new(self.file, start..start + word.len());
+        self.diagnostics.push(Diagnostic::error("unknown-keyword", format!("`{word}` declares nothing"), span).hint(guess));
+        true
     }
 
     fn syntax_error(&mut self, error: &pest::error::Error<Rule>, offset: usize) {
