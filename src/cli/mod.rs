@@ -4,6 +4,7 @@
 //! runner to its workers. Deliberately holds no knowledge of the domain. Invariant: input that is refused leaves nothing behind.
 
 mod check;
+mod explain;
 mod fault;
 mod fmt;
 mod load;
@@ -27,7 +28,7 @@ pub use fault::{Fault, Outcome};
 
 /// Controlled experiments on how transformers are built and grown.
 #[derive(Parser)]
-#[command(name = "xrun", version, arg_required_else_help = true, after_help = AFTER)]
+#[command(name = "xrun", version, arg_required_else_help = true, disable_help_subcommand = true, after_help = AFTER)]
 struct Arguments {
     #[command(subcommand)]
     verb: Verb,
@@ -86,8 +87,12 @@ enum Verb {
     Report(report::Arguments),
     /// What is done, under way, failed, missing
     Status(status::Arguments),
+    /// Explain a diagnostic by its code, or a placement by its name
+    Explain(explain::Arguments),
     /// Serve an editor over standard input and output (LSP)
     Lsp,
+    /// Say how to call a command; `xrun help language` prints the language reference
+    Help(explain::HelpArguments),
 }
 
 /// Which study is meant.
@@ -118,6 +123,8 @@ pub fn main() -> ExitCode {
         Verb::Plan(arguments) => plan::plan(&arguments, manner),
         Verb::Run(arguments) => run::run(&arguments, manner),
         Verb::Report(arguments) => report::report(&arguments, manner),
+        Verb::Explain(arguments) => explain::explain(&arguments),
+        Verb::Help(arguments) => explain::help(&arguments),
         Verb::Lsp => lsp::lsp(),
         Verb::Status(arguments) => status::status(&arguments, manner),
     };

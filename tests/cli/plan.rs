@@ -137,3 +137,17 @@ fn laying_out_keeps_keys_and_is_done_once() {
     assert_eq!(bench.xrun(&["fmt", "broken.exp"]).status.code(), Some(2));
     assert_eq!(std::fs::read_to_string(bench.path().join("broken.exp")).expect("reads"), "model m { width = }");
 }
+
+#[test]
+fn codes_placements_commands_and_the_language_are_explained() {
+    let bench = Bench::new(&format!("{TINY}\nplacement mine {{ sublayer x + 0.5 * f(norm(x)), exit norm(x) }}\n"));
+    assert!(bench.says(0, &["explain", "wrong-unit"]).starts_with("wrong-unit\n"));
+    assert!(bench.says(0, &["explain", "placement", "post"]).contains("norm(x + f(x))"));
+    assert!(bench.says(0, &["explain", "placement", "mine", "--file", "study.exp"]).contains("0.5"));
+    assert!(bench.says(0, &["help", "language"]).starts_with("# "));
+    assert!(bench.says(0, &["help", "run"]).contains("--jobs"));
+    let output = bench.xrun(&["explain", "wrong-unti"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("did you mean `wrong-unit`?"));
+    assert_eq!(bench.xrun(&["explain", "placement", "nothing"]).status.code(), Some(2));
+}
