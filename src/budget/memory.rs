@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::learning;
+use super::learning::{self, Learns};
 use super::params::{ParamSpec, parameters, vocabulary};
 use crate::study::{Data, Ffn, Model, Training};
 use crate::timeline::Segment;
@@ -41,7 +41,8 @@ const LOGITS: u64 = 256;
 pub fn estimate(model: &Model, training: &Training, data: &Data, segment: &Segment) -> Memory {
     let specs = parameters(model, &segment.stack, &segment.block_ends);
     let all: u64 = specs.iter().map(ParamSpec::elements).sum();
-    let learning: u64 = specs.iter().filter(|spec| learning::learns(model, spec, segment)).map(ParamSpec::elements).sum();
+    let learning: u64 =
+        specs.iter().filter(|spec| learning::learns(model, spec, segment) == Learns::Yes).map(ParamSpec::elements).sum();
 
     let tokens = training.batch.micro.min(segment.batch) * data.context as u64;
     let [width, heads, kv_heads, head_dim] = [model.width, model.heads, model.kv_heads, model.head_dim].map(|size| size as u64);

@@ -6,7 +6,7 @@
 //! ([`params::parameters`]), used to price, to allocate, to load and to export.
 
 pub mod flops;
-mod learning;
+pub mod learning;
 pub mod matching;
 pub mod memory;
 pub mod params;

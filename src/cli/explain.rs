@@ -14,7 +14,9 @@ const REFERENCE: &str = include_str!("../../grammar/reference.md");
 
 /// Explain a diagnostic by its code, or a placement by its name
 #[derive(Args)]
-#[command(after_help = "Examples: xrun explain wrong-unit\n          xrun explain placement deepnorm\n          xrun explain placement mine --file study.exp")]
+#[command(
+    after_help = "Examples: xrun explain wrong-unit\n          xrun explain placement deepnorm\n          xrun explain placement mine --file study.exp"
+)]
 pub struct Arguments {
     /// A code as diagnostics show it, or `placement`
     code: String,

@@ -161,8 +161,10 @@ pub struct Frozen {
     pub embedding: bool,
     /// The head, by `freeze head` or by the model.
     pub head: bool,
-    /// All norms.
+    /// All norms, those of layers that are yet to come too.
     pub norms: bool,
+    /// What belongs to no layer besides embedding and head: norms, gains and scalars of entry and exit, by `freeze all`.
+    pub ends: bool,
 }
 
 /// Where a step reads.

@@ -21,6 +21,7 @@ pub(super) struct Sets {
     embedding: bool,
     head: bool,
     norms: bool,
+    ends: bool,
     /// What the model itself freezes: embedding, head.
     own: (bool, bool),
 }
@@ -30,7 +31,7 @@ impl Sets {
     pub(super) fn of(model: &Model) -> Self {
         let frozen = |part: Embedding| matches!(part, Embedding::Teacher { frozen: true });
         let own = (frozen(model.embedding), frozen(model.head));
-        Self { layers: BTreeSet::new(), wall: None, embedding: own.0, head: own.1, norms: false, own }
+        Self { layers: BTreeSet::new(), wall: None, embedding: own.0, head: own.1, norms: false, ends: false, own }
     }
 
     pub(super) fn freeze(&mut self, what: Layers, stack: &Stack) -> Result<(), Fault> {
@@ -42,7 +43,7 @@ impl Sets {
             Layers::Norms => self.norms = true,
             Layers::All => {
                 self.layers.extend(&stack.layers);
-                (self.embedding, self.head, self.norms) = (true, true, true);
+                (self.embedding, self.head, self.ends) = (true, true, true);
             }
         }
         Ok(())
@@ -54,11 +55,12 @@ impl Sets {
             Layers::Range { first, last } => self.thaw_range(first, last, stack)?,
             Layers::Embedding => self.embedding = false,
             Layers::Head => self.head = false,
-            Layers::Norms => self.norms = false,
+            Layers::Norms => (self.norms, self.ends) = (false, false),
             Layers::All => {
                 self.layers.clear();
                 self.wall = None;
-                (self.embedding, self.head, self.norms) = (self.own.0, self.own.1, false);
+                (self.embedding, self.head) = self.own;
+                (self.norms, self.ends) = (false, false);
             }
         }
         Ok(())
@@ -95,9 +97,9 @@ impl Sets {
         let prefix = self.prefix(stack);
         let mut layers: BTreeSet<LayerId> = self.layers.clone();
         layers.extend(&stack.layers[..prefix]);
-        if layers.len() == stack.layers.len() && self.embedding && self.head && self.norms {
+        if layers.len() == stack.layers.len() && self.embedding && self.head && (self.norms || self.ends) {
             return Err(Fault::NothingLearns);
         }
-        Ok(Frozen { layers, prefix, embedding: self.embedding, head: self.head, norms: self.norms })
+        Ok(Frozen { layers, prefix, embedding: self.embedding, head: self.head, norms: self.norms, ends: self.ends })
     }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::budget::params::{Group, ParamSpec, tied};
+use crate::budget::learning::{Learns, learns, lowest};
+use crate::budget::params::{Group, ParamSpec};
 use crate::study::Model;
 use crate::timeline::Segment;
 
@@ -22,36 +23,20 @@ pub struct Learning {
 impl Learning {
     /// For all parameters `specs` of `model` in a segment.
     pub fn new(model: &Model, specs: &[ParamSpec], segment: &Segment) -> Self {
-        let frozen = &segment.frozen;
-        let place = |spec: &ParamSpec| spec.layer.and_then(|layer| segment.stack.iter().position(|other| *other == layer));
-        let mut this = Self { names: BTreeSet::new(), unreached: BTreeSet::new(), below: false, from: segment.stack.len() };
+        let mut this =
+            Self { names: BTreeSet::new(), unreached: BTreeSet::new(), below: false, from: lowest(model, specs, segment) };
         for spec in specs {
-            let stopped = match spec.group {
-                Group::Embedding if tied(model) => frozen.embedding || frozen.head,
-                Group::Embedding => frozen.embedding,
-                Group::Head => frozen.head,
-                Group::Norm => frozen.norms,
-                Group::Matrix | Group::Gain => false,
-            };
-            let entry = spec.name.starts_with("entry.");
-            if stopped {
-                continue;
-            }
-            if spec.layer.is_some() {
-                let place = place(spec).unwrap_or(0);
-                if segment.learns(place) {
+            match learns(model, spec, segment) {
+                Learns::Yes => {
+                    let is_below = spec.group == Group::Embedding || spec.name.starts_with("entry.");
+                    this.below |= segment.frozen.prefix == 0 && is_below;
                     this.names.insert(spec.name.clone());
-                    this.from = this.from.min(place);
                 }
-            } else if frozen.prefix > 0 && (entry || (spec.group == Group::Embedding && !tied(model))) {
-                this.unreached.insert(spec.name.clone());
-            } else {
-                this.names.insert(spec.name.clone());
-                this.below |= frozen.prefix == 0 && (entry || spec.group == Group::Embedding);
+                Learns::Unreached => {
+                    this.unreached.insert(spec.name.clone());
+                }
+                Learns::No => {}
             }
-        }
-        if this.below {
-            this.from = 0;
         }
         this
     }
