@@ -107,7 +107,7 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 }
 
 /// The names that are nearest to a word, equally near: at most a third of the word's letters away (and at least one may be).
-fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+pub fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let allowed = (word.chars().count() / 3).max(1);
     let mut near: Vec<(usize, &str)> = known
         .into_iter()

@@ -258,7 +258,8 @@ impl<'c, 'a> Reader<'c, 'a> {
         }
         // Fields of the model around an argument: `deepnorm(alpha: layers)`.
         if let Some((_, amount)) = scope.env.0.outer.iter().find(|(field, _)| *field == name) {
-            return Some(Term::Scalar(Scalar::Number(amount.value)));
+            self.fine &= amount.is_some();
+            return amount.map(|amount| Term::Scalar(Scalar::Number(amount.value)));
         }
         Some(match name {
             "x" if self.place != Place::Init => Term::Stream(Stream::X),
@@ -278,7 +279,7 @@ impl<'c, 'a> Reader<'c, 'a> {
             _ => {
                 self.fine = false;
                 let bindings = &scope.env.0;
-                if self.checker.is_broken(bindings.unit, name) {
+                if self.checker.is_broken(bindings.unit, name) || self.checker.is_unreadable(self.span) {
                     return None;
                 }
                 let known = bindings.parameters.keys().chain(bindings.lets.keys()).copied();

@@ -232,7 +232,7 @@ impl<'a> Checker<'a> {
         {
             return Some(self.number_field(record, name));
         }
-        scope.env.0.outer.iter().find(|(field, _)| *field == name).map(|(_, amount)| Some(*amount))
+        scope.env.0.outer.iter().find(|(field, _)| *field == name).map(|(_, amount)| *amount)
     }
 
     /// A field as a plain number, for the expressions of its neighbours.
@@ -256,9 +256,9 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// The numeric fields of a record that have a value, for arguments that use them.
-    pub(super) fn numbers(&self, record: &Record<'a>) -> Vec<(&'static str, Amount)> {
-        numeric(record.kind).iter().filter_map(|name| Some((*name, self.number_field(record, name)?))).collect()
+    /// The numeric fields of a record, for arguments that use them; `None` where one is wrong or missing, which has been said.
+    pub(super) fn numbers(&self, record: &Record<'a>) -> Vec<(&'static str, Option<Amount>)> {
+        numeric(record.kind).iter().map(|name| (*name, self.number_field(record, name))).collect()
     }
 
     fn unknown_value<T>(&self, name: &str, span: Span, scope: Scope<'_, 'a>) -> Option<T> {

@@ -9,7 +9,7 @@ use super::Checker;
 use super::names::{Kind, listed, twice};
 use super::record::{Env, Record, Scope, Statement};
 use super::words::Words;
-use crate::diagnostic::{Diagnostic, nearest};
+use crate::diagnostic::{Diagnostic, near, nearest};
 use crate::source::Span;
 use crate::syntax::ast::{Block, Expr, ExprKind, Item, ItemContent, Let, Phrase, SeparatorKind};
 
@@ -138,10 +138,17 @@ impl Vocabulary {
     fn is_dotted(self) -> bool {
         !matches!(self, Vocabulary::Of(_))
     }
+    /// The part of a word that names a field: of dotted ones the first.
+    fn first(self, word: &str) -> &str {
+        if self.is_dotted() { word.split('.').next().unwrap_or(word) } else { word }
+    }
     /// The field that a word begins with.
     fn find(self, word: &str) -> Option<Field> {
-        let first = if self.is_dotted() { word.split('.').next().unwrap_or(word) } else { word };
-        self.fields().into_iter().find(|field| field.name == first)
+        self.fields().into_iter().find(|field| field.name == self.first(word))
+    }
+    /// Words that a line can begin with.
+    fn words(self) -> impl Iterator<Item = &'static str> {
+        self.fields().into_iter().map(|field| field.name).chain(GO_ON)
     }
 }
 
@@ -150,6 +157,8 @@ pub(super) struct Grouped<'a> {
     pub(super) statements: Vec<Statement<'a>>,
     /// Something in it is wrong.
     pub(super) poisoned: bool,
+    /// Words that statements which could not be read were probably meant to begin with: what they say is not missing.
+    pub(super) lost: Vec<&'static str>,
 }
 
 /// The `let`s of a body.
@@ -174,7 +183,7 @@ impl<'a> Checker<'a> {
     /// Groups the items of a body into statements; `owner` is what the body belongs to, for messages.
     pub(super) fn group(&self, block: &'a Block, vocabulary: Vocabulary, env: &Env<'a>, owner: &str) -> Grouped<'a> {
         let body = Rc::new((vocabulary, owner.to_owned()));
-        let mut grouped = Grouped { statements: Vec::new(), poisoned: self.is_unreadable(block.span) };
+        let mut grouped = Grouped { statements: Vec::new(), poisoned: self.is_unreadable(block.span), lost: Vec::new() };
         let is_open = self.is_unreadable(Span { end: block.span.start + 1, ..block.span });
         // Whether the statement before could be read: what belongs to one that could not is passed over.
         let mut skipping = false;
@@ -187,7 +196,10 @@ impl<'a> Checker<'a> {
             // `placement attention: pre, ffn: post`: the second colon belongs to the first.
             let goes_on = after_comma
                 && item.label.as_ref().is_some_and(|label| label.parts.len() == 1)
-                && grouped.statements.last().is_some_and(|last| last.key == "placement" && last.label.is_some());
+                && match grouped.statements.last() {
+                    _ if skipping => grouped.lost.contains(&"placement"),
+                    last => last.is_some_and(|last| last.key == "placement" && last.label.is_some()),
+                };
             let name = name.filter(|_| !goes_on);
             match name.and_then(|name| vocabulary.find(name).map(|field| (name, field))) {
                 Some((name, field)) => {
@@ -214,6 +226,9 @@ impl<'a> Checker<'a> {
                 }
                 None if after_comma && skipping => {}
                 None if after_comma && !grouped.statements.is_empty() => {
+                    if let (Some((name, _)), true) = (word(first), begins.parts.len() > 1 || item.label.is_some()) {
+                        grouped.lost.extend(near(vocabulary.first(name), vocabulary.words()));
+                    }
                     if let Some(statement) = grouped.statements.last_mut() {
                         statement.more.push(item);
                         statement.span = statement.span.to(item.span);
@@ -222,6 +237,9 @@ impl<'a> Checker<'a> {
                 None => {
                     skipping = true;
                     grouped.poisoned = true;
+                    if let Some((name, _)) = word(first) {
+                        grouped.lost.extend(near(vocabulary.first(name), vocabulary.words()));
+                    }
                     // A body that is not closed swallows what follows it.
                     if !is_open {
                         self.unknown_field(first, vocabulary, owner);
@@ -237,8 +255,7 @@ impl<'a> Checker<'a> {
         if matches!(first.kind, ExprKind::Bad) {
             return;
         }
-        let fields = vocabulary.fields();
-        let known = fields.iter().map(|field| field.name);
+        let known = || vocabulary.fields().into_iter().map(|field| field.name);
         let said = match word(first) {
             Some((name, span)) if vocabulary.find(name).is_some() => {
                 Diagnostic::error("unexpected-words", format!("`{name}` is a field and no function"), span)
@@ -246,14 +263,11 @@ impl<'a> Checker<'a> {
             }
             Some((name, span)) => {
                 let said = Diagnostic::error("unknown-field", format!("unknown field `{name}` in {owner}"), span);
-                // The first of dotted words is the field; a line may also go on with one of these.
-                let first = if vocabulary.is_dotted() { name.split('.').next().unwrap_or(name) } else { name };
-                said.did_you_mean_or(first, known.clone().chain(GO_ON), || {
-                    Some(format!("the fields are {}", listed(known, "and")))
-                })
+                let otherwise = || Some(format!("the fields are {}", listed(known(), "and")));
+                said.did_you_mean_or(vocabulary.first(name), vocabulary.words(), otherwise)
             }
             None => Diagnostic::error("missing-field-name", "a statement begins with the name of a field", first.span)
-                .hint(format!("the fields are {}", listed(known, "and"))),
+                .hint(format!("the fields are {}", listed(known(), "and"))),
         };
         self.say(said);
     }

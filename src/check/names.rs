@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use indexmap::IndexMap;
 
 use super::{Checker, LIBRARY, load};
-use crate::diagnostic::{Diagnostic, guess, nearest};
+use crate::diagnostic::{Diagnostic, guess, near, nearest};
 use crate::source::Span;
 use crate::syntax::ast::{Declaration, Entry, Let, Use, Word};
 
@@ -135,6 +135,8 @@ impl<'a> Names<'a> {
                     let (from, _) = load::origin(&entry.from);
                     let known = theirs.declared.keys().map(|(_, name)| *name).chain(theirs.lets.keys().copied());
                     let message = format!("no `{name}` in {}", quoted(from));
+                    // What was probably meant is not missing either.
+                    self.broken.extend(near(name, known.clone()));
                     checker.say(Diagnostic::error("unknown-name", message, word.span).did_you_mean(name, known));
                 }
             }

@@ -28,7 +28,7 @@ pub(super) struct Bindings<'a> {
     /// `let`s of the declaration's body.
     pub(super) lets: IndexMap<&'a str, &'a Let>,
     /// Fields of a declaration outside, whose values an argument may use.
-    pub(super) outer: Vec<(&'static str, Amount)>,
+    pub(super) outer: Vec<(&'static str, Option<Amount>)>,
 }
 
 /// The value of a parameter.
@@ -128,6 +128,8 @@ pub(super) struct Record<'a> {
     pub(super) repeated: Vec<Statement<'a>>,
     /// Something in it is wrong: nothing is said about what seems missing.
     pub(super) poisoned: bool,
+    /// Fields that statements which could not be read were probably meant to give.
+    pub(super) lost: Vec<&'static str>,
     /// Where the words that stand for it are written, if it is referred to.
     pub(super) blame: Span,
     /// Defaults filled in while it is read.

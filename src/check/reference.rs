@@ -10,7 +10,6 @@ use indexmap::IndexMap;
 use super::Checker;
 use super::arguments::{keyless, unknown_argument};
 use super::equation::RESERVED;
-use super::expr::Amount;
 use super::fields::{Vocabulary, lets};
 use super::names::{Declared, Kind, twice};
 use super::record::{Bindings, Bound, Env, Given, Record, Scope, Statement};
@@ -63,6 +62,7 @@ impl<'a> Checker<'a> {
         let mut grouped = self.group(block, Vocabulary::With(record.kind), &env, &format!("`{}`", record.owner));
         self.once(&mut grouped, record.kind);
         record.poisoned |= grouped.poisoned;
+        record.lost.append(&mut grouped.lost);
         record.bodies.push(block.span);
         for statement in grouped.statements {
             self.replace(&mut record, statement);
@@ -95,6 +95,7 @@ impl<'a> Checker<'a> {
     pub(super) fn give(&self, record: &mut Record<'a>, key: &'static str, given: Given<'a>) {
         match record.fields.get_mut(key) {
             Some(statement) => statement.given.push(given),
+            None if record.lost.contains(&key) => {}
             None => {
                 record.poisoned = true;
                 let message = format!("{} has no `{key}` whose `{}` could be given", record.owner, given.name);
@@ -107,7 +108,9 @@ impl<'a> Checker<'a> {
     pub(super) fn all_used(&self, record: &Record<'a>) -> Option<()> {
         let unused = record.fields.values().flat_map(|statement| statement.given.iter().map(move |given| (statement, given)));
         let mut fine = Some(());
-        for (statement, given) in unused.filter(|(_, given)| !given.used.get()) {
+        // What could not be read may have had room for them.
+        let unused = unused.filter(|(statement, given)| !given.used.get() && !self.is_at_fault(statement.value_span()));
+        for (statement, given) in unused {
             let message = format!("`{}` takes no `{}`", self.text(statement.value_span()), given.name);
             let said = Diagnostic::error("unknown-field", message, given.name_span);
             fine = self.fail(said.did_you_mean(given.name, given.known.borrow().iter().copied()));
@@ -149,6 +152,7 @@ impl<'a> Checker<'a> {
                         fields: IndexMap::new(),
                         repeated: Vec::new(),
                         poisoned: grouped.poisoned,
+                        lost: grouped.lost,
                         blame: span,
                         filled: RefCell::default(),
                     };
@@ -291,7 +295,7 @@ impl<'a> Checker<'a> {
     fn outer(&self, scope: Scope<'_, 'a>, call: &Call<'_, 'a>) -> Env<'a> {
         match scope.record {
             Some(record) if !call.arguments.is_empty() => {
-                let numbers: Vec<(&'static str, Amount)> = self.numbers(record);
+                let numbers = self.numbers(record);
                 let bindings = &scope.env.0;
                 let again = |bound: &Bound<'a>| Bound {
                     said: bound.said,

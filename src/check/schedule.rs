@@ -11,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::study::schedule::{GrowFrom, Insert};
 use crate::study::{Action, EventSpec, Layers, Moment, Schedule, Start};
-use crate::syntax::ast::{Expr, Item, ItemContent};
+use crate::syntax::ast::{Expr, ExprKind, Item, ItemContent, Phrase};
 
 /// A schedule and the places of its parts in the text.
 #[derive(Debug, Clone)]
@@ -74,6 +74,11 @@ impl<'a> Checker<'a> {
         let mut actions = Vec::new();
         let mut fine = self.action(statement.said, statement.head_span, scope, block, &mut actions);
         for item in &statement.more {
+            // What else is frozen, behind words that were wrong.
+            let goes_on = |content: &Phrase| matches!(content.parts.first(), Some(Expr { kind: ExprKind::Name(word), .. }) if TARGETS.contains(&word.as_str()));
+            if fine.is_none() && matches!(&item.content, ItemContent::Phrase(content) if goes_on(content)) {
+                continue;
+            }
             if self.item(statement, item, block, &mut actions).is_none() {
                 fine = None;
             }

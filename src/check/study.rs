@@ -63,7 +63,7 @@ impl<'a> Checker<'a> {
     fn study(&self, unit: usize, record: &Record<'a>) -> Option<(Study, Vec<Provenance>)> {
         let mut ids = 0;
         let axes = self.axes(record, &mut ids);
-        let are_whole = axes.iter().all(Option::is_some);
+        let are_whole = axes.iter().all(Option::is_some) && !["vary", "control"].iter().any(|word| record.lost.contains(word));
         let axes: Vec<Varied<'a>> = axes.into_iter().flatten().collect();
         self.values_exist(&axes);
         // With an axis missing, nothing can be said about references to arms, but the parts that are left can still be read.

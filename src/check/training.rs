@@ -220,6 +220,9 @@ impl<'a> Checker<'a> {
             } else {
                 Warmup::Steps(words.whole(amount, Some(Unit::Steps))?.value)
             };
+            if words.is_end() && record.lost.contains(&"then") {
+                return None;
+            }
             words.expect("then")?;
         }
         // A misspelt `warmup` stands where a shape could.

@@ -322,7 +322,7 @@ impl Reader<'_> {
         let fragment = pair.as_str().trim_end();
         let whole = self.span(pair);
         let inside = |said: &Diagnostic| said.code == "unclosed-bracket" && whole.range().contains(&(said.span.start as usize));
-        if self.diagnostics.iter().any(inside) || (rule == Rule::entry_alone && self.misspelt_use(pair)) {
+        if self.diagnostics.iter().any(inside) || self.misspelt_keyword(pair, rule) {
             return;
         }
         match Grammar::parse(rule, fragment) {
@@ -335,15 +335,21 @@ impl Reader<'_> {
         }
     }
 
-    /// `ues std.placements (pre)`: no declaration has a dotted name or a text for its name.
-    fn misspelt_use(&mut self, pair: &Pair<'_, Rule>) -> bool {
+    /// `ues std.placements (pre)`: no declaration has a dotted name or a text for its name; `lte y = norm(x)`: no item has an
+    /// equals sign.
+    fn misspelt_keyword(&mut self, pair: &Pair<'_, Rule>, rule: Rule) -> bool {
         let docs = pair.clone().into_inner().find(|pair| pair.as_rule() == Rule::docs);
         let start = docs.map_or(pair.as_span().start(), |docs| docs.as_span().end());
         let fragment = &pair.as_str()[start - pair.as_span().start()..];
         let Some((word, rest)) = fragment.split_once([' ', '\t']) else { return false };
-        let from = rest.trim_start().split(['(', ' ', '\t']).next().unwrap_or("");
-        let is_meant = (from.contains('.') || from.starts_with('"')) && rest.contains('(');
-        let Some(guess) = guess(word, ["use"]).filter(|_| is_meant) else { return false };
+        let name = rest.trim_start().split(['(', ' ', '\t']).next().unwrap_or("");
+        let is_use = (name.contains('.') || name.starts_with('"')) && rest.contains('(');
+        let is_let = rest.trim_start()[name.len()..].trim_start().starts_with('=');
+        let guess = match rule {
+            Rule::entry_alone => guess(word, ["use"]).filter(|_| is_use),
+            _ => guess(word, ["let"]).filter(|_| is_let),
+        };
+        let Some(guess) = guess else { return false };
         let start = self.scanned.place(start);
         let span = Span::new(self.file, start..start + word.len());
         self.diagnostics.push(Diagnostic::error("unknown-keyword", format!("`{word}` declares nothing"), span).hint(guess));
