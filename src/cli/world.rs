@@ -46,7 +46,8 @@ fn read(path: &Path, name: &str) -> Result<Source, String> {
     }
     let bytes = std::fs::read(path).map_err(cannot)?;
     match String::from_utf8(bytes) {
-        Ok(text) => Ok(Source::new(name, text)),
+        // Some editors begin a file with a byte order mark; it is no part of the text.
+        Ok(text) => Ok(Source::new(name, text.strip_prefix('\u{feff}').unwrap_or(&text))),
         Err(error) => Err(format!("not UTF-8 text (byte {})", error.utf8_error().valid_up_to())),
     }
 }

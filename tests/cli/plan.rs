@@ -96,6 +96,21 @@ fn keys_depend_on_what_is_computed_alone() {
 }
 
 #[test]
+fn line_ends_and_byte_order_marks_mean_nothing() {
+    let expected = keys(&Bench::new(TINY).json(0, &["plan", "study.exp", "--format", "json"]));
+    for text in [TINY.replace('\n', "\r\n"), format!("\u{feff}{TINY}"), TINY.replace("  ", "\t")] {
+        assert_eq!(keys(&Bench::new(&text).json(0, &["plan", "study.exp", "--format", "json"])), expected);
+    }
+    for (bytes, said) in [(&b"\xff\xfe\x00"[..], "not UTF-8"), (b"", "has no study")] {
+        let bench = Bench::new(TINY);
+        std::fs::write(bench.path().join("study.exp"), bytes).expect("writes");
+        let output = bench.xrun(&["plan", "study.exp"]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(said));
+    }
+}
+
+#[test]
 fn every_form_of_a_plan() {
     let bench = Bench::new(TINY);
     assert!(bench.says(0, &["plan", "study.exp"]).contains("joint_long"));
