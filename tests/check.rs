@@ -491,11 +491,6 @@ fn one_wrong_letter_is_said_once_and_the_word_is_suggested() {
         tried += 1;
         let changed = format!("{}{wrong}{}", &text[..at], &text[at + word.len()..]);
         let checked = checked(&changed);
-        let quoted = format!("`{word}`");
-        let hints = || checked.problems.sorted().into_iter().flat_map(|said| &said.hints);
-        let line = changed[..at].matches('\n').count() + 1;
-        let here =
-            checked.problems.sorted().iter().any(|said| checked.sources.get(said.span.file).place(said.span.start).line == line);
         let said = checked.problems.sorted();
         let errors: Vec<&&Diagnostic> = said.iter().filter(|said| said.severity == Severity::Error).collect();
         let line = changed[..at].matches('\n').count() + 1;
