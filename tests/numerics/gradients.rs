@@ -1,5 +1,6 @@
 //! Gradients of whole models against central differences, in f64.
 
+use indexmap::IndexMap;
 use xrun::study::equation::{Branches, Comparison, Condition, Equation, Scalar, Stream};
 use xrun::study::placement::Body;
 use xrun::study::{Embedding, Ffn, Model, NormKind, Placement};
@@ -10,27 +11,31 @@ use crate::build::*;
 
 const H: f64 = 1e-5;
 
-/// Compares some elements of every parameter's gradient with (loss(w + h) − loss(w − h)) / 2h.
-fn check(model: Model, terms: Vec<Term>, teacher: Option<&Teacher<f64, Cpu>>) {
+/// Compares the gradients of everything that learns with differences of the loss, after `at` steps.
+pub fn check(model: Model, terms: Vec<Term>, teacher: Option<&Teacher<f64, Cpu>>, at: u64) {
     let depth = model.layers;
     let mut bench: Bench<f64, Cpu> = Bench::new(model, segment(depth, 0..1, 1e-2));
     (bench.terms, bench.micro) = (terms, 2);
     let batch = batch(3, 7, 2, 5);
-    let at = 3;
     let (_, found) = bench.gradients(teacher, &batch, at);
     assert_eq!(found.len(), bench.specs.len(), "everything learns");
+    compare(&mut bench, &found, |bench| bench.gradients(teacher, &batch, at).0);
+}
+
+/// Compares some elements of gradients with (loss(w + h) − loss(w − h)) / 2h.
+pub fn compare(bench: &mut Bench<f64, Cpu>, found: &IndexMap<String, Vec<f64>>, loss: impl Fn(&Bench<f64, Cpu>) -> f64) {
     let mut draw = numbers(11);
-    for (name, gradient) in &found {
+    for (name, gradient) in found {
         let first = bench.state.params.0[name].clone();
         for _ in 0..3 {
             let element = draw(gradient.len() as u64) as usize;
-            let mut loss = |shift: f64| {
+            let mut shifted = |shift: f64| {
                 let mut values = first.values();
                 values[element] += shift;
                 bench.state.params.0[name] = Param::new(&Cpu::default(), values, &first.shape()).expect("memory");
-                bench.gradients(teacher, &batch, at).0
+                loss(bench)
             };
-            let expected = (loss(H) - loss(-H)) / (2.0 * H);
+            let expected = (shifted(H) - shifted(-H)) / (2.0 * H);
             let error = (gradient[element] - expected).abs() / (1e-3 + expected.abs());
             assert!(error < 1e-5, "{name}[{element}]: {} against {expected}", gradient[element]);
         }
@@ -38,13 +43,13 @@ fn check(model: Model, terms: Vec<Term>, teacher: Option<&Teacher<f64, Cpu>>) {
     }
 }
 
-fn ce() -> Vec<Term> {
+pub fn ce() -> Vec<Term> {
     vec![Term::CrossEntropy { factor: 1.0 }]
 }
 
 #[test]
 fn pre() {
-    check(model(crate::build::pre(), 2), ce(), None);
+    check(model(crate::build::pre(), 2), ce(), None, 3);
 }
 
 #[test]
@@ -52,7 +57,7 @@ fn post_with_distillation() {
     let model = model(crate::build::post(), 2);
     let teacher = teacher(&model, 3);
     let terms = vec![Term::CrossEntropy { factor: 0.3 }, Term::Kl { factor: 0.7 * 4.0, temperature: 2.0 }];
-    check(model, terms, Some(&teacher));
+    check(model, terms, Some(&teacher), 3);
 }
 
 #[test]
@@ -61,7 +66,7 @@ fn sandwich_with_layer_norm_gelu_and_a_tied_head() {
     model.norm.kind = NormKind::Layer { bias: true };
     model.ffn = Ffn::Gelu { width: 20 };
     (model.embedding, model.head) = (Embedding::Tied, Embedding::Tied);
-    check(model, ce(), None);
+    check(model, ce(), None, 3);
 }
 
 /// Gain, learned scalar, x0, scalars of layer, depth and step, a `let`, a `when`, one layer equation, a boundary, qkv norms.
@@ -86,7 +91,7 @@ fn an_equation_of_ones_own() {
     let body = Body::Layer(Branches { cases: vec![(condition, first)], otherwise: usual });
     let boundary = Some(equation(add(x(), learned(0.3, norm(0, add(x(), Stream::Embedded))))));
     let placement = Placement { boundary, ..placement(true, body, true) };
-    check(model(placement, 4), ce(), None);
+    check(model(placement, 4), ce(), None, 3);
 }
 
 /// x + f(n x) + stop(x) − stop(x) has the value and the gradients of pre-norm; what stands only under `stop` gets none.
