@@ -189,3 +189,57 @@ fn a_loss_that_is_not_finite_stops_its_arm_alone() {
     assert!(report.contains("diverged") && report.contains("8 of 14 runs finished"), "{report}");
     assert!(bench.says(0, &["status", "study.exp"]).contains("failed"));
 }
+
+/// Heads of the library's declarations of a kind: names with the names of their parameters.
+fn library(kind: &str) -> Vec<(String, Vec<String>)> {
+    let lines = xrun::check::LIBRARY.iter().flat_map(|(_, text)| text.lines());
+    let heads = lines.filter_map(|line| line.strip_prefix(kind)?.strip_prefix(' '));
+    let word = |text: &str| text.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect::<String>();
+    let head = |head: &str| {
+        let name = word(head);
+        let rest = head[name.len()..].strip_prefix('(').and_then(|rest| rest.split_once(") {")).map_or("", |(inside, _)| inside);
+        let parameters = rest.split(", ").filter(|part| !part.is_empty()).map(word);
+        (name, parameters.collect())
+    };
+    heads.map(head).collect()
+}
+
+#[test]
+fn the_whole_library_trains() {
+    let placements: Vec<String> = library("placement").into_iter().map(|(name, _)| name).collect();
+    let schedules = library("schedule");
+    assert!(placements.len() >= 17 && schedules.len() >= 13);
+    let names: Vec<&str> = schedules.iter().map(|(name, _)| name.as_str()).collect();
+    let given = |parameter: &String| {
+        // MIDAS' blocks of two layers; all else are steps.
+        let value = if parameter == "block" { 2 } else { 6 };
+        format!("{parameter}: {value}")
+    };
+    let called = schedules.iter().map(|(name, parameters)| {
+        let arguments: Vec<String> = parameters.iter().map(given).collect();
+        if arguments.is_empty() { name.clone() } else { format!("{name}({})", arguments.join(", ")) }
+    });
+    let study = format!(
+        "use std.placements ({placements})\nuse std.schedules ({names})\n\
+         data d {{ generate tales(documents: 60), context 16 tokens }}\n\
+         model m {{ layers 8, block 2 layers, width 8, heads 2, kv 1, ffn swiglu(12), init normal(0.1) }}\n\
+         training t {{ loss cross_entropy, optimizer adamw(lr: 1e-3), batch 4 sequences, clip 1 }}\n\
+         study wirings {{ data d, model m, training t, schedule joint(steps: 30)\nvary placement over {placements}\n\
+         measure validation_ce every 10 steps\nprobe boundary_rms at end\nprobe block_removal at end }}\n\
+         study courses {{ data d, model m, training t\nvary placement over pre, post\nvary schedule over {called}\n\
+         measure validation_ce every 6 steps }}\n",
+        placements = placements.join(", "),
+        names = names.join(", "),
+        called = called.collect::<Vec<_>>().join(", "),
+    );
+    let bench = Bench::new(&study);
+    for (name, arms) in [("wirings", placements.len()), ("courses", 2 * schedules.len())] {
+        bench.says(0, &["run", "study.exp", "--study", name, "--quiet", "--jobs", "2"]);
+        let report = bench.json(0, &["report", "study.exp", "--study", name, "--format", "json"]);
+        let ends = report["arms"].as_array().expect("arms").iter().map(|arm| arm["metrics"]["validation_ce"].as_f64());
+        let ends: Vec<f64> = ends.flatten().collect();
+        assert_eq!(ends.len(), arms, "{name}");
+        // 257 token types: ln 257 = 5.55 at the start.
+        assert!(ends.iter().all(|end| (4.0..5.7).contains(end)), "{name}: {ends:?}");
+    }
+}
