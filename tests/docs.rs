@@ -184,3 +184,21 @@ fn the_reference_has_every_default() {
     }
     assert!(seen > 25, "{seen} defaults");
 }
+
+/// An editor's colours know every declaration and every field.
+#[test]
+fn the_editor_grammar_knows_every_field() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("grammar/vscode/syntaxes/exp.tmLanguage.json");
+    let grammar: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).expect("reads")).expect("JSON");
+    let patterns: Vec<&str> =
+        grammar["patterns"].as_array().expect("patterns").iter().filter_map(|one| one["match"].as_str()).collect();
+    let words =
+        |pattern: &str| pattern.split(|c: char| !(c.is_alphanumeric() || c == '_')).map(str::to_owned).collect::<Vec<_>>();
+    let all: Vec<String> = patterns.into_iter().flat_map(words).collect();
+    for keyword in ["data", "model", "teacher", "training", "placement", "schedule", "study"] {
+        let fields = xrun::check::fields_of(keyword);
+        for word in fields.into_iter().chain([keyword]) {
+            assert!(all.iter().any(|known| known == word), "{word}");
+        }
+    }
+}
