@@ -220,6 +220,32 @@ fn every_experiment_checks() {
 }
 
 #[test]
+fn names_do_not_depend_on_the_layout() {
+    let texts = |body: &str| {
+        let study = study(&format!("data tales, model tiny, training plain\n{body}"));
+        let claims = study.claims.iter().map(|claim| claim.text.clone());
+        let controls = study.arms.iter().filter_map(|arm| arm.control.as_ref()).map(|control| control.text.clone());
+        study.arms.iter().map(|arm| arm.name.clone()).chain(controls).chain(claims).collect::<Vec<_>>()
+    };
+    let neat = texts(
+        "vary schedule over grow(phase: 5 steps), grow(phase: 2 * 3 steps)
+         control c: [grow(phase: 5 steps)] matched to [grow(phase: 2 * 3 steps)] on tokens with { clip -(-1) }
+         claim x: validation_ce[grow(phase: 5 steps)] - 1 < validation_ce[c] at step 4",
+    );
+    let wild = texts(
+        "vary schedule over grow( phase:5   steps ),grow(phase  : 2*3 // six
+                                                         steps,)
+         control c : [ grow(phase:5 steps)]  matched to [grow(phase:2*3 steps)] on tokens with {clip -(-1),}
+         claim x:
+           validation_ce[grow(phase: 5 steps)]   // mine
+             -1<validation_ce[ c ] at step 4",
+    );
+    assert_eq!(neat, wild);
+    assert_eq!(neat[1], "[grow(phase: 2 * 3 steps)]");
+    assert_eq!(neat[3], "[grow(phase: 5 steps)] matched to [grow(phase: 2 * 3 steps)] on tokens with { clip -(-1) }");
+}
+
+#[test]
 fn axes_reach_into_arguments_and_move_together() {
     let study = study(
         "data tales, model tiny, training plain, schedule joint(steps: 10)

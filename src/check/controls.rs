@@ -8,7 +8,7 @@ use super::axes::Replacement;
 use super::fields::{Vocabulary, lets};
 use super::names::{Kind, twice};
 use super::record::{Record, Scope, Statement};
-use super::words::unknown_word;
+use super::words::{Words, unknown_word};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::study::Quantity;
@@ -68,7 +68,6 @@ impl<'a> Checker<'a> {
             ));
         };
         let chosen = field.map(|field| field.choose(self, base, *span));
-        let mut fine = Some(());
         let cell = match chosen.flatten() {
             Some(Chosen::Cells(cells)) if cells.len() == 1 => cells.first().copied(),
             Some(Chosen::Cells(cells)) => self.fail(one_arm(cells.len(), *span)),
@@ -78,54 +77,59 @@ impl<'a> Checker<'a> {
             }
             None => None,
         };
-        let mut replacements = Vec::new();
-        let has_with = words.eat("with");
-        if has_with {
-            let Some(Expr { kind: ExprKind::Block(block), .. }) = words.next() else {
-                return words.missing("`{ … }` after `with`");
-            };
-            let env = self.environment(scope.env.unit(), lets(block), Some(scope), Kind::Study);
-            let mut grouped = self.group(block, Vocabulary::Arm, &env, "an arm");
-            self.once(&mut grouped, Kind::Model);
-            if grouped.poisoned {
-                fine = None;
-            }
-            match self.replacements(grouped.statements, ids) {
-                Some(read) => replacements = read,
-                None => fine = None,
-            }
-        }
-        let mut matched = None;
-        let has_match = words.eat("matched");
-        if has_match {
-            words.expect("to")?;
-            let Some(Expr { kind: ExprKind::List(to), span }) = words.next() else {
-                return words.missing("an arm in `[…]`");
-            };
-            let to = field.and_then(|field| field.choose(self, to, *span));
-            let to = match to {
-                Some(Chosen::Cells(cells)) if cells.len() > 1 => self.fail(one_arm(cells.len(), *span)),
-                other => other,
-            };
-            words.expect("on")?;
-            let Some(quantity) = words.peek_word() else { return words.missing("a quantity") };
-            words.next();
-            let on = match Quantity::ALL.into_iter().find(|known| known.name() == quantity) {
-                Some(on) => Some(on),
-                None => self.fail(unknown_word(quantity, words.before(), "a quantity", &Quantity::ALL.map(Quantity::name))),
-            };
-            match (to, on) {
-                (Some(to), Some(on)) => matched = Some((to, on)),
-                _ => fine = None,
+        // In either order.
+        let (mut replaced, mut matched) = (None, None);
+        loop {
+            if replaced.is_none() && words.eat("with") {
+                replaced = Some(self.differences(&mut words, ids)?);
+            } else if matched.is_none() && words.eat("matched") {
+                matched = Some(self.counterpart(&mut words, field)?);
+            } else {
+                break;
             }
         }
         words.finish()?;
-        if !has_with && !has_match {
+        if replaced.is_none() && matched.is_none() {
             let said = Diagnostic::error("missing-value", "this control is the arm itself", *span);
             return self.fail(said.hint("add `matched to [arm] on QUANTITY` or `with { … }`"));
         }
-        fine?;
-        Some(Controlled { name, doc: statement.doc, text: self.text(statement.value_span()), cell: cell?, replacements, matched })
+        let (replacements, matched) =
+            (replaced.unwrap_or(Some(Vec::new())), matched.map_or(Some(None), |matched| matched.map(Some)));
+        let (cell, replacements, matched) = (cell?, replacements?, matched?);
+        Some(Controlled { name, doc: statement.doc, text: self.text(statement.value_span()), cell, replacements, matched })
+    }
+
+    /// `{ width 16 }` behind `with`; the inner `None` is what could be read to its end and is wrong.
+    fn differences(&self, words: &mut Words<'_, 'a>, ids: &mut usize) -> Option<Option<Vec<Replacement<'a>>>> {
+        let scope = words.scope;
+        let Some(Expr { kind: ExprKind::Block(block), .. }) = words.next() else {
+            return words.missing("`{ … }` after `with`");
+        };
+        let env = self.environment(scope.env.unit(), lets(block), Some(scope), Kind::Study);
+        let mut grouped = self.group(block, Vocabulary::Arm, &env, "an arm");
+        self.once(&mut grouped, Kind::Model);
+        let is_whole = !grouped.poisoned;
+        Some(self.replacements(grouped.statements, ids).filter(|_| is_whole))
+    }
+
+    /// `to [arm] on QUANTITY` behind `matched`; the inner `None` as in [`Checker::differences`].
+    fn counterpart(&self, words: &mut Words<'_, 'a>, field: Option<&Field<'_, 'a>>) -> Option<Option<(Chosen, Quantity)>> {
+        words.expect("to")?;
+        let Some(Expr { kind: ExprKind::List(to), span }) = words.next() else {
+            return words.missing("an arm in `[…]`");
+        };
+        let to = match field.and_then(|field| field.choose(self, to, *span)) {
+            Some(Chosen::Cells(cells)) if cells.len() > 1 => self.fail(one_arm(cells.len(), *span)),
+            other => other,
+        };
+        words.expect("on")?;
+        let Some(quantity) = words.peek_word() else { return words.missing("a quantity") };
+        words.next();
+        let on = match Quantity::ALL.into_iter().find(|known| known.name() == quantity) {
+            Some(on) => Some(on),
+            None => self.fail(unknown_word(quantity, words.before(), "a quantity", &Quantity::ALL.map(Quantity::name))),
+        };
+        Some(to.zip(on))
     }
 }
 

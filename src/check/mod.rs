@@ -38,6 +38,7 @@ use std::collections::{BTreeSet, HashSet};
 use crate::diagnostic::{Diagnostic, Problems, Severity};
 use crate::source::{Source, Sources, Span, World};
 use crate::study::Study;
+use crate::syntax::one_line;
 
 pub use self::fields::{begins_statement, fields_of};
 use self::load::Unit;
@@ -199,8 +200,8 @@ impl<'a> Checker<'a> {
         value
     }
 
-    /// The words under a span, white space folded.
+    /// The words under a span on one line, spelled alike however they are laid out.
     fn text(&self, span: Span) -> String {
-        self.sources.text(span).split_whitespace().collect::<Vec<_>>().join(" ")
+        one_line(self.sources.text(span))
     }
 }

@@ -51,11 +51,20 @@ pub(super) fn apart(tokens: &[Token<'_>], at: usize) -> bool {
     }
 }
 
-/// Columns that tokens take on one line, the first without the blank before it.
+/// Tokens on one line, the first without the blank before it.
+pub(super) fn line(tokens: &[Token<'_>], first: usize, last: usize) -> String {
+    let closes = |at: usize| tokens.get(at).is_some_and(|token| token.kind == Kind::Close);
+    let mut line = String::new();
+    for at in (first..=last).filter(|at| tokens[*at].kind != Kind::Comma || !closes(at + 1)) {
+        line.push_str(if at > first && apart(tokens, at) { " " } else { "" });
+        line.push_str(tokens[at].text);
+    }
+    line
+}
+
+/// Columns that tokens take on one line.
 fn width(tokens: &[Token<'_>], first: usize, last: usize) -> usize {
-    let is_dropped = |at: usize| tokens[at].kind == Kind::Comma && tokens[at + 1].kind == Kind::Close;
-    let of = |at: usize| tokens[at].text.chars().count() + usize::from(at > first && apart(tokens, at));
-    (first..=last).filter(|at| !is_dropped(*at)).map(of).sum()
+    line(tokens, first, last).chars().count()
 }
 
 /// Columns that the rest of a line takes behind a brace: the body, and what follows it before anything that may begin a line.

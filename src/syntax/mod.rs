@@ -14,4 +14,4 @@ mod symbols;
 mod tokens;
 
 pub use parse::parse;
-pub use print::print;
+pub use print::{one_line, print};

@@ -5,7 +5,7 @@
 //! `value_column` and the one statement whose middle is aligned (`vary … over`): which words begin a statement is asked for.
 //! Invariants: what is laid out reads back as the same tree, every comment is kept, and a second time changes nothing.
 
-use super::tokens::{Begins, Kind, Token, tokens};
+use super::tokens::{self, Begins, Kind, Token};
 use super::{align, parse};
 use crate::diagnostic::Problems;
 use crate::source::{FileId, Source};
@@ -28,7 +28,7 @@ pub fn print(source: &Source, vocabulary: Vocabulary<'_>) -> Result<String, Prob
         problems.extend(said);
         return Err(problems);
     }
-    let tokens = tokens(&source.text);
+    let tokens = tokens::tokens(&source.text);
     let file =
         Bracket { brace: true, split: Split::Lines, indent: 0, close: 0, head: "", in_field: false, hang: INDENT, marks: false };
     let pads = vec![0; tokens.len()];
@@ -37,6 +37,13 @@ pub fn print(source: &Source, vocabulary: Vocabulary<'_>) -> Result<String, Prob
         printer.token(at);
     }
     Ok(finish(printer.lines))
+}
+
+/// Words of a text on one line, as they would be laid out; what is not a whole item has its white space folded.
+pub fn one_line(text: &str) -> String {
+    let Some(mut tokens) = tokens::item(text) else { return text.split_whitespace().collect::<Vec<_>>().join(" ") };
+    tokens.retain(|token| token.kind != Kind::Comment);
+    align::line(&tokens, 0, tokens.len().saturating_sub(1))
 }
 
 /// How the items of a body are set.

@@ -60,7 +60,16 @@ pub(super) struct Token<'a> {
 
 /// The tokens of a text in which [`parse`](super::parse()) finds no fault; nothing of any other.
 pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
-    let Ok(pairs) = Grammar::parse(Rule::file, text) else { return Vec::new() };
+    read(text, Rule::file).unwrap_or_default()
+}
+
+/// The tokens of one item, if it can be read.
+pub(super) fn item(text: &str) -> Option<Vec<Token<'_>>> {
+    read(text, Rule::item_alone)
+}
+
+fn read(text: &str, rule: Rule) -> Option<Vec<Token<'_>>> {
+    let pairs = Grammar::parse(rule, text).ok()?;
     let mut reader = Reader { text, at: 0, begins: Begins::Nothing, gap: 0, tokens: Vec::new() };
     for pair in pairs.flatten() {
         let span = pair.as_span();
@@ -85,7 +94,7 @@ pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
         }
     }
     reader.gap(text.len());
-    reader.tokens
+    Some(reader.tokens)
 }
 
 struct Reader<'a> {
