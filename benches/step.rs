@@ -2,6 +2,7 @@
 //!
 //! Prints a line of JSON for each shape: the median and the best of the steps, and the process' largest resident size so far.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use indexmap::IndexMap;
@@ -112,12 +113,14 @@ fn run<O: Operations<f32, Cpu>>(shape: Shape, post: bool, kd: bool, frozen: usiz
         terms: &terms,
         optimizer: Optimizer { rule, clip: Some(1.0) },
         micro: rows,
+        stop: &AtomicBool::new(false),
     };
     let (mut losses, mut times) = (Vec::new(), Vec::new());
     for at in 0..steps as u64 + 2 {
         let batch = batch(rows, context, vocabulary, at % 4);
         let start = Instant::now();
-        let seen = step::<f32, Cpu, O>(&setting, &mut state, teacher.as_ref(), &batch, (at, 3e-4)).expect("finite");
+        let seen =
+            step::<f32, Cpu, O>(&setting, &mut state, teacher.as_ref(), &batch, (at, 3e-4)).expect("finite").expect("whole");
         if at >= 2 {
             times.push(start.elapsed().as_secs_f64() * 1e3);
         }

@@ -1,41 +1,41 @@
 //! RMS of the residual stream after each block: r_t = sqrt(mean_d h²), its moments over tokens by class (2608.13156).
 
-use crate::data::Batch;
-use crate::model::Network;
+use super::View;
 use crate::run::record::{BoundaryRms, Moments, ProbeRecord, Real};
 use crate::run::worker::Failure;
-use crate::tensor::Home;
+use crate::tensor::{Home, Matrix};
 use crate::train::refused;
 
 /// One row for each block from the bottom.
-pub(super) fn probe<D: Home>(
-    device: &D,
-    network: &Network<'_, f32, D, D::Operations>,
-    batch: &Batch,
-) -> Result<ProbeRecord, Failure> {
-    let rows = network.rows(device, batch).map_err(refused)?;
+pub(super) fn probe<D: Home>(view: &View<'_, D>) -> Result<ProbeRecord, Failure> {
+    let network = &view.network;
     let width = network.model.width;
-    let mut blocks = Vec::new();
-    let look = |block: usize, stream: &crate::tensor::Matrix<f32, D>| {
-        if block == 0 {
-            return;
-        }
-        let square = |channel: &f32| f64::from(*channel) * f64::from(*channel);
-        let values = stream.as_vec();
-        let rms = values.chunks_exact(width).map(|h| libm::sqrt(h.iter().map(square).sum::<f64>() / width as f64));
-        let rms: Vec<f64> = rms.collect();
-        let class = |wanted: &dyn Fn(usize) -> bool| {
-            let kept = rms.iter().enumerate().filter(|(at, _)| batch.counted[*at] && wanted(*at));
-            moments(&kept.map(|(_, value)| *value).collect::<Vec<_>>())
+    // For each block the RMS of every counted token, and whether the token ends a document.
+    let mut seen: Vec<Vec<(f64, bool)>> = vec![Vec::new(); network.block_ends.len()];
+    for part in view.parts() {
+        let rows = network.rows(view.device, &part).map_err(refused)?;
+        let look = |block: usize, stream: &Matrix<f32, D>| {
+            if block == 0 {
+                return;
+            }
+            let square = |channel: &f32| f64::from(*channel) * f64::from(*channel);
+            for (at, h) in stream.as_vec().chunks_exact(width).enumerate().filter(|(at, _)| part.counted[*at]) {
+                let rms = libm::sqrt(h.iter().map(square).sum::<f64>() / width as f64);
+                seen[block - 1].push((rms, part.structural[at]));
+            }
         };
-        blocks.push(BoundaryRms {
-            all: class(&|_| true),
-            structural: class(&|at| batch.structural[at]),
-            regular: class(&|at| !batch.structural[at]),
-        });
+        network.stream(&rows, None, look).map_err(refused)?;
+    }
+    let class = |tokens: &[(f64, bool)], wanted: &dyn Fn(bool) -> bool| {
+        let kept = tokens.iter().filter(|(_, structural)| wanted(*structural));
+        moments(&kept.map(|(rms, _)| *rms).collect::<Vec<_>>())
     };
-    network.logits(&rows, None, look).map_err(refused)?;
-    Ok(ProbeRecord::BoundaryRms { blocks })
+    let blocks = seen.iter().map(|tokens| BoundaryRms {
+        all: class(tokens, &|_| true),
+        structural: class(tokens, &|structural| structural),
+        regular: class(tokens, &|structural| !structural),
+    });
+    Ok(ProbeRecord::BoundaryRms { blocks: blocks.collect() })
 }
 
 /// Central moments, divided by n; kurtosis is m₄ / m₂².

@@ -6,16 +6,34 @@ mod block_removal;
 mod boundary_rms;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::budget::params::parameters;
-use crate::data::Reader;
+use crate::data::{Batch, Reader};
 use crate::model::Network;
 use crate::plan::node::Probe;
 use crate::run::record::ProbeRecord;
 use crate::run::worker::{Desk, Failure, Outcome};
 use crate::study::ProbeKind;
 use crate::tensor::Home;
-use crate::train::{CHECKPOINT, Checkpoint, State};
+use crate::train::{CHECKPOINT, Checkpoint, State, together};
+
+/// A network and the sequences that it is looked at with.
+struct View<'a, D: Home> {
+    device: &'a D,
+    network: Network<'a, f32, D, D::Operations>,
+    batch: Batch,
+    stop: &'a AtomicBool,
+}
+
+impl<D: Home> View<'_, D> {
+    /// A few sequences after the other; ends early once the run should end, and what was seen then means nothing.
+    fn parts(&self) -> impl Iterator<Item = Batch> {
+        let (rows, few) = (self.batch.rows, together(self.batch.context));
+        let starts = (0..rows).step_by(few).take_while(|_| !self.stop.load(Ordering::Relaxed));
+        starts.map(move |start| self.batch.slice(start..(start + few).min(rows)))
+    }
+}
 
 /// Does the work of a `probe` node.
 pub fn run<D: Home>(device: &D, probe: &Probe, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
@@ -29,13 +47,15 @@ pub fn run<D: Home>(device: &D, probe: &Probe, desk: &mut Desk<'_>) -> Result<Ou
         .check(&parameters(&probe.model, stack, block_ends))
         .map_err(|error| input(format!("the checkpoint of the phase does not fit its model: {error}")))?;
     let state: State<f32, D> = State::load(device, &checkpoint)?;
-    let network: Network<'_, f32, D, D::Operations> =
-        Network::new(&probe.model, stack, block_ends, &state.params, checkpoint.meta.step);
-    let batch = reader.probe_batch(probe.sequences, probe.tokens as usize);
+    let network = Network::new(&probe.model, stack, block_ends, &state.params, checkpoint.meta.step);
+    let view = View { device, network, batch: reader.probe_batch(probe.sequences, probe.tokens as usize), stop: desk.stop };
     let record = match probe.kind {
-        ProbeKind::BoundaryRms => boundary_rms::probe(device, &network, &batch)?,
-        ProbeKind::BlockRemoval => block_removal::probe(device, &network, &batch)?,
+        ProbeKind::BoundaryRms => boundary_rms::probe(&view)?,
+        ProbeKind::BlockRemoval => block_removal::probe(&view)?,
     };
+    if desk.stopping() {
+        return Ok(Outcome::Interrupted);
+    }
     save(desk.folder, &record)?;
     Ok(Outcome::Done(Default::default()))
 }

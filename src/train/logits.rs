@@ -13,7 +13,7 @@ use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 
 use super::teacher::OnlineTeacher;
-use super::{disk, refused};
+use super::{disk, refused, together};
 use crate::budget::params::vocabulary;
 use crate::data::corpus::Part;
 use crate::data::{Batch, Reader};
@@ -24,8 +24,6 @@ use crate::tensor::{Device, Home, Operations, Param, Real, TeacherRows};
 
 const HEADER: &str = "logits.json";
 const PROGRESS: &str = "progress.json";
-/// Sequences that run together: fixed, so that an interruption changes no bit.
-const CHUNK: u64 = 8;
 
 /// `logits.json`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -132,12 +130,19 @@ impl Logits {
 
 /// The K most likely tokens of each row (ties: the smaller token first) with their log-probabilities, and that of the rest.
 pub fn truncate(logs: &[f32], top: usize) -> (Vec<u32>, Vec<f32>) {
+    let before = |a: &u32, b: &u32| logs[*b as usize].total_cmp(&logs[*a as usize]).then(a.cmp(b));
     let mut order: Vec<u32> = (0..logs.len() as u32).collect();
-    order.sort_by(|a, b| logs[*b as usize].total_cmp(&logs[*a as usize]).then(a.cmp(b)));
-    let rest: f64 = order[top..].iter().map(|token| libm::exp(f64::from(logs[*token as usize]))).sum();
-    let mut kept: Vec<f32> = order[..top].iter().map(|token| logs[*token as usize]).collect();
+    if top < order.len() {
+        order.select_nth_unstable_by(top, before);
+    }
+    // In the order of tokens, whatever the selection did to it.
+    let rest = order.split_off(top.min(order.len()));
+    let mut left = vec![false; logs.len()];
+    rest.iter().for_each(|token| left[*token as usize] = true);
+    let rest: f64 = logs.iter().zip(left).filter(|(_, left)| *left).map(|(log, _)| libm::exp(f64::from(*log))).sum();
+    order.sort_unstable_by(before);
+    let mut kept: Vec<f32> = order.iter().map(|token| logs[*token as usize]).collect();
     kept.push(libm::log(rest) as f32);
-    order.truncate(top);
     (order, kept)
 }
 
@@ -188,7 +193,7 @@ pub(super) fn write<D: Home>(device: &D, node: &TeacherLogits, desk: &mut Desk<'
         file.seek(SeekFrom::End(0)).map_err(context())?;
         let mut saved = std::time::Instant::now();
         while at < total {
-            let chunk = at..(at + CHUNK).min(total);
+            let chunk = at..(at + together(header.context) as u64).min(total);
             let batch = match part {
                 Part::Train => reader.train_sequences(&chunk.clone().collect::<Vec<_>>()),
                 Part::Holdout => reader.holdout(chunk.clone()),

@@ -30,6 +30,12 @@ pub use worker::TrainWorker;
 
 use crate::run::worker::Failure;
 
+/// Sequences of `context` tokens that run together where nothing learns: 2,048 tokens (an assumption), so that logits take little
+/// memory and the desk is looked at often. A function of the context alone: an interruption changes no bit.
+pub(crate) fn together(context: usize) -> usize {
+    (2_048 / context.max(1)).max(1)
+}
+
 /// A device that refuses: in practice its memory is full.
 pub(crate) fn refused(fault: impl std::fmt::Display) -> Failure {
     Failure::Input(format!("the device refuses: {fault}"))

@@ -129,9 +129,11 @@ impl<'a, D: Home> Run<'a, D> {
                 terms: &self.terms,
                 optimizer: Optimizer { rule: phase.training.optimizer, clip: phase.training.clip },
                 micro: phase.training.batch.micro as usize,
+                stop: desk.stop,
             };
             let teacher = self.teacher.as_ref();
             let seen = step::<f32, D, D::Operations>(&setting, &mut self.state, teacher, &batch, (self.step, lr))?;
+            let Some(seen) = seen else { return self.interrupted(desk) };
             values.insert(Metric::TrainLoss.name().to_owned(), Real(seen.loss));
             values.insert(Metric::GradNorm.name().to_owned(), Real(seen.grad_norm));
             values.insert("lr".to_owned(), Real(lr));

@@ -1,4 +1,8 @@
 //! One step: the gradient of the loss over a whole batch, clipped, and the update that it makes.
+//!
+//! A batch may take minutes; between its micro-batches a step looks whether the run should end, and is then given up.
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use indexmap::IndexMap;
 
@@ -84,6 +88,8 @@ pub struct Setting<'a, D> {
     pub optimizer: Optimizer,
     /// Sequences held at a time.
     pub micro: usize,
+    /// Set when the run should end soon.
+    pub stop: &'a AtomicBool,
 }
 
 /// Groups by name.
@@ -100,15 +106,15 @@ pub struct Stepped {
     pub grad_norm: f64,
 }
 
-/// Takes step `step` of the run. A failure leaves `state` as it was.
+/// Takes step `step` of the run; `None` if it was given up. A failure, and giving up, leave `state` as it was.
 pub fn step<E: Real, D: Device<E>, O: Operations<E, D>>(
     setting: &Setting<'_, D>,
     state: &mut State<E, D>,
     teacher: Option<&Teacher<E, D>>,
     batch: &Batch,
     (step, lr): (u64, f64),
-) -> Result<Stepped, Failure> {
-    let (loss, gradients) = gradients::<E, D, O>(setting, state, teacher, batch, step)?;
+) -> Result<Option<Stepped>, Failure> {
+    let Some((loss, gradients)) = gradients::<E, D, O>(setting, state, teacher, batch, step)? else { return Ok(None) };
     let squares: f64 = gradients.values().map(|gradient| O::default().sum_of_squares(gradient)).sum();
     let grad_norm = libm::sqrt(squares);
     if !loss.is_finite() || !grad_norm.is_finite() {
@@ -119,20 +125,20 @@ pub fn step<E: Real, D: Device<E>, O: Operations<E, D>>(
         .optimizer
         .update::<E, D, O>(&mut state.params, &mut state.moments, &gradients, setting.groups, (lr, scale))
         .map_err(refused)?;
-    Ok(Stepped { loss, grad_norm })
+    Ok(Some(Stepped { loss, grad_norm }))
 }
 
 /// Gradients by the names of their parameters, sorted.
 pub type ByName<E, D> = IndexMap<String, Param<E, D>>;
 
-/// The loss of a batch and the gradient of every parameter that learns.
+/// The loss of a batch and the gradient of every parameter that learns; `None` if they were given up.
 pub fn gradients<E: Real, D: Device<E>, O: Operations<E, D>>(
     setting: &Setting<'_, D>,
     state: &State<E, D>,
     teacher: Option<&Teacher<E, D>>,
     batch: &Batch,
     step: u64,
-) -> Result<(f64, ByName<E, D>), Failure> {
+) -> Result<Option<(f64, ByName<E, D>)>, Failure> {
     in_vocabulary(setting.model, batch)?;
     let Segment { stack, block_ends, .. } = setting.segment;
     // A parameter whose branch does not hold at this step has no gradient, which is not a gradient of zero.
@@ -143,6 +149,9 @@ pub fn gradients<E: Real, D: Device<E>, O: Operations<E, D>>(
     let mut sums: ByName<E, D> = IndexMap::new();
     let mut start = 0;
     while start < batch.rows {
+        if setting.stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
         let end = (start + setting.micro.max(1)).min(batch.rows);
         let part = if end - start == batch.rows { batch.clone() } else { batch.slice(start..end) };
         start = end;
@@ -161,7 +170,7 @@ pub fn gradients<E: Real, D: Device<E>, O: Operations<E, D>>(
         }
     }
     sums.sort_unstable_keys();
-    Ok((loss, sums))
+    Ok(Some((loss, sums)))
 }
 
 /// A micro-batch's share of the loss, recorded on `tape` from where something learns.

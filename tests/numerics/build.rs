@@ -1,6 +1,7 @@
 //! Tiny models, segments and batches.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use indexmap::IndexMap;
 use xrun::budget::params::{Group, ParamSpec, parameters};
@@ -110,6 +111,9 @@ pub fn adamw(decay: f64, decay_all: bool) -> Optimizer {
     Optimizer { rule, clip: Some(0.5) }
 }
 
+/// Nobody asks for an end.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
 /// A model at work, without any file.
 pub struct Bench<E: Real, D: Device<E>> {
     pub device: D,
@@ -163,11 +167,12 @@ where
             terms: &self.terms,
             optimizer: self.optimizer,
             micro: self.micro,
+            stop: &NEVER,
         }
     }
     pub fn gradients(&self, teacher: Option<&Teacher<E, Cpu>>, batch: &Batch, at: u64) -> (f64, IndexMap<String, Vec<f64>>) {
-        let (loss, found) =
-            xrun::train::gradients::<E, Cpu, Composed>(&self.setting(), &self.state, teacher, batch, at).expect("finite");
+        let seen = xrun::train::gradients::<E, Cpu, Composed>(&self.setting(), &self.state, teacher, batch, at);
+        let (loss, found) = seen.expect("finite").expect("whole");
         let wide = |values: Vec<E>| values.into_iter().map(Into::into).collect();
         (loss, found.into_iter().map(|(name, gradient)| (name, wide(gradient.values()))).collect())
     }
@@ -175,7 +180,7 @@ where
         let mut state = self.state.clone();
         let seen = step::<E, Cpu, Composed>(&self.setting(), &mut state, teacher, batch, (at, lr)).expect("finite");
         self.state = state;
-        seen
+        seen.expect("whole")
     }
     pub fn freeze(&mut self, frozen: Frozen) {
         self.segment.frozen = frozen;

@@ -18,7 +18,8 @@ fn fused(
     batch: &Batch,
     at: u64,
 ) -> (f64, IndexMap<String, Vec<f32>>) {
-    let (loss, found) = gradients::<f32, Cpu, Fused>(&bench.setting(), &bench.state, teacher, batch, at).expect("finite");
+    let seen = gradients::<f32, Cpu, Fused>(&bench.setting(), &bench.state, teacher, batch, at);
+    let (loss, found) = seen.expect("finite").expect("whole");
     (loss, found.into_iter().map(|(name, gradient)| (name, gradient.values())).collect())
 }
 

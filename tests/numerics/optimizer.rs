@@ -99,6 +99,21 @@ fn a_step_happens_whole_or_not_at_all() {
     }
 }
 
+/// Asked for an end in the middle of a batch, a step is given up and changes nothing.
+#[test]
+fn a_step_may_be_given_up() {
+    let bench: Bench<f32, Cpu> = Bench::new(model(pre(), 2), segment(2, 0..9, 1e-2));
+    let stop = std::sync::atomic::AtomicBool::new(true);
+    let setting = xrun::train::Setting { stop: &stop, ..bench.setting() };
+    let mut state = bench.state.clone();
+    let seen = step::<f32, Cpu, Composed>(&setting, &mut state, None, &batch(2, 6, 1, 3), (7, 1e-2));
+    assert_eq!(seen.expect("finite"), None);
+    assert!(state.moments.is_empty());
+    for (name, value) in &state.params.0 {
+        assert_eq!(value.values(), bench.state.params.0[name].values(), "{name}");
+    }
+}
+
 #[test]
 fn norms_are_spared_from_decay_by_default() {
     for (all, spared) in [(false, true), (true, false)] {

@@ -35,10 +35,10 @@ impl Store {
         std::fs::create_dir_all(&folder).expect("a folder");
         folder
     }
-    /// Works on a node; stops after `stop` reports of progress.
+    /// Works on a node; stops after `stop` reports of progress, 0: from the beginning.
     fn work(&self, key: &str, work: Work, stop: Option<u64>, save_every: Duration) -> Result<Outcome, Failure> {
         let node = Node { key: Key(key.into()), label: key.into(), needs: vec![], work };
-        let (folder, stopped, mut reports) = (self.folder(key), AtomicBool::new(false), 0);
+        let (folder, stopped, mut reports) = (self.folder(key), AtomicBool::new(stop == Some(0)), 0);
         let mut tell = |_: Progress| {
             reports += 1;
             if Some(reports) == stop {
@@ -276,7 +276,7 @@ fn distillation_online_and_from_a_cache() {
 
     // Stopped in the middle and gone on with: the same bytes.
     let again = || Work::TeacherLogits(Box::new(cache(Cache::Top(8))));
-    let outcome = store.work("again", again(), Some(3), Duration::ZERO).expect("it stops");
+    let outcome = store.work("again", again(), Some(1), Duration::ZERO).expect("it stops");
     assert_eq!(outcome, Outcome::Interrupted);
     store.done("again", again());
     assert!(store.files("again") == store.files("some"));
@@ -299,6 +299,9 @@ fn probes_look_at_every_block() {
     };
     let mut seen = Vec::new();
     for kind in ProbeKind::ALL {
+        let stopped = store.work(kind.name(), Work::Probe(Box::new(probe(kind))), Some(0), Duration::ZERO);
+        assert_eq!(stopped.expect("it stops"), Outcome::Interrupted);
+        assert!(store.files(kind.name()).is_empty());
         store.done(kind.name(), Work::Probe(Box::new(probe(kind))));
         let text = std::fs::read(store.folder(kind.name()).join("probe.json")).expect("a record");
         seen.push(serde_json::from_slice::<ProbeRecord>(&text).expect("a record"));
