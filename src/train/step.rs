@@ -131,6 +131,9 @@ pub fn step<E: Real, D: Device<E>, O: Operations<E, D>>(
 /// Gradients by the names of their parameters, sorted.
 pub type ByName<E, D> = IndexMap<String, Param<E, D>>;
 
+/// The loss of a batch and its gradients.
+pub type Slopes<E, D> = (f64, ByName<E, D>);
+
 /// The loss of a batch and the gradient of every parameter that learns; `None` if they were given up.
 pub fn gradients<E: Real, D: Device<E>, O: Operations<E, D>>(
     setting: &Setting<'_, D>,
@@ -138,7 +141,7 @@ pub fn gradients<E: Real, D: Device<E>, O: Operations<E, D>>(
     teacher: Option<&Teacher<E, D>>,
     batch: &Batch,
     step: u64,
-) -> Result<Option<(f64, ByName<E, D>)>, Failure> {
+) -> Result<Option<Slopes<E, D>>, Failure> {
     in_vocabulary(setting.model, batch)?;
     let Segment { stack, block_ends, .. } = setting.segment;
     // A parameter whose branch does not hold at this step has no gradient, which is not a gradient of zero.
