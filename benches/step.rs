@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use indexmap::IndexMap;
-use xrun::budget::params::parameters;
+use xrun::budget::params::{parameters, whole};
 use xrun::data::Batch;
 use xrun::model::{Params, first_values};
 use xrun::study::equation::{Branches, Equation, Stream, Sublayer};
@@ -14,7 +14,7 @@ use xrun::study::placement::{Body, Wiring};
 use xrun::study::{self, Embedding, Ffn, Init, Model, Norm, NormKind, Placement, Positions, Vocabulary};
 use xrun::tensor::{Composed, Cpu, Fused, Operations};
 use xrun::timeline::{DataPosition, FirstValues, Frozen, LayerId, NewLayer, Rate, RateFormula, RatePiece, Segment};
-use xrun::train::{Learning, OnlineTeacher, Optimizer, Setting, Sources, State, Teacher, Term, groups, step, whole};
+use xrun::train::{Learning, OnlineTeacher, Optimizer, Setting, Sources, State, Teacher, Term, groups, step};
 
 const LAYERS: usize = 9;
 

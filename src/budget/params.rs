@@ -64,6 +64,17 @@ pub enum TeacherTensor {
     FinalNorm,
 }
 
+impl TeacherTensor {
+    /// The teacher's parameters that serve, the first that it has: one that is tied has no head of its own.
+    pub fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Embedding => &["embedding"],
+            Self::Head => &["head", "embedding"],
+            Self::FinalNorm => &["exit.norm"],
+        }
+    }
+}
+
 /// What a parameter is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Group {
@@ -128,6 +139,12 @@ fn list(model: &Model, stack: &[LayerId], block_ends: &[usize], step: Option<u64
         list.push("head".to_owned(), table, head, Group::Head, None);
     }
     list.specs.into_values().collect()
+}
+
+/// All layers of a model, and the ends of its blocks.
+pub fn whole(model: &Model) -> (Vec<LayerId>, Vec<usize>) {
+    let stack = (0..model.layers as u32).map(LayerId).collect();
+    (stack, (1..=model.layers / model.block.max(1)).map(|block| block * model.block).collect())
 }
 
 /// Token types; 0 while the tokenizer is unknown.

@@ -78,6 +78,20 @@ pub enum PlanError {
         /// Its vocabulary.
         its: usize,
     },
+    /// The teacher has no such tensor, or one of another shape.
+    #[error("the student `{student}` takes `{tensor}` of shape {shape:?} from its teacher `{teacher}`, which has {its}")]
+    Inheritance {
+        /// Name of the student's model.
+        student: String,
+        /// The student's parameter.
+        tensor: String,
+        /// Its shape.
+        shape: Vec<usize>,
+        /// Name of the teacher.
+        teacher: String,
+        /// What the teacher has in its place.
+        its: String,
+    },
     /// A plan that contradicts itself: never from a study, perhaps from a file.
     #[error("the plan is damaged: {0}")]
     Damaged(String),

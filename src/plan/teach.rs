@@ -12,10 +12,10 @@ use super::key::{self, Taught};
 use super::measure;
 use super::node::{Key, Phase, TeacherLogits, TeacherUse, Work};
 use super::settle::{Settled, Settler};
-use crate::budget::params::vocabulary;
+use crate::budget::params::{FirstValue, parameters, vocabulary, whole};
 use crate::budget::tokens::Count;
 use crate::study::{
-    Cache, LossTerm, Measure, Metric, Model, Moment, Recipe, Schedule, Start, Study, Teacher, TeacherSource, Training,
+    Cache, Embedding, LossTerm, Measure, Metric, Model, Moment, Recipe, Schedule, Start, Study, Teacher, TeacherSource, Training,
 };
 
 /// Seed of every teacher.
@@ -102,6 +102,30 @@ fn temperature(training: &Training) -> f64 {
     found.unwrap_or(1.0)
 }
 
+/// Everything that a student takes from its teacher is there, and fits.
+fn inherits(student: &Model, teacher: &str, its: &Model) -> Result<(), PlanError> {
+    if ![student.embedding, student.head].iter().any(|part| matches!(part, Embedding::Teacher { .. })) {
+        return Ok(());
+    }
+    let all = |model: &Model| {
+        let (stack, block_ends) = whole(model);
+        parameters(model, &stack, &block_ends)
+    };
+    let known = all(its);
+    for spec in all(student) {
+        let FirstValue::Teacher(tensor) = spec.first else { continue };
+        let found = tensor.names().iter().find_map(|name| known.iter().find(|other| other.name == **name));
+        let its = match found {
+            Some(found) if found.shape == spec.shape => continue,
+            Some(found) => format!("`{}` of shape {:?}", found.name, found.shape),
+            None => format!("no `{}`", tensor.names()[0]),
+        };
+        let (student, teacher) = (student.name.clone(), teacher.to_owned());
+        return Err(PlanError::Inheritance { student, tensor: spec.name, shape: spec.shape, teacher, its });
+    }
+    Ok(())
+}
+
 impl Builder<'_> {
     /// Notes how far a run reads into the cache of its teacher, and lays the teacher.
     pub(super) fn reach(&mut self, arm: usize, settled: &Settled) -> Result<(), PlanError> {
@@ -109,15 +133,14 @@ impl Builder<'_> {
         let Some(teacher) = &recipe.teacher else { return Ok(()) };
         let trained = self.teacher(teacher, recipe, settled.world)?;
         let Some((key, model)) = trained else { return Ok(()) };
-        if !spoken(self.study, &recipe.training) {
-            return Ok(());
-        }
+        let heard = spoken(self.study, &recipe.training);
         let (own, its) = (vocabulary(&settled.model), vocabulary(&model));
-        if own != its {
+        if heard && own != its {
             let (student, teacher) = (settled.model.name.clone(), teacher.name.clone());
             return Err(PlanError::Vocabularies { student, own, teacher, its });
         }
-        if teacher.cache != Cache::None {
+        inherits(&settled.model, &teacher.name, &model)?;
+        if heard && teacher.cache != Cache::None {
             let last = settled.timeline.segments.iter().map(|segment| segment.data.shard + 1).max().unwrap_or(1);
             let reached = self.settler.worlds[settled.world].shards().map_or(last, |count| last.min(count));
             let shards = self.teachers.shards.entry(self.cache_of(recipe, &key, teacher.cache, settled.world)).or_insert(0);

@@ -25,7 +25,7 @@ pub use optimizer::{Moments, Optimizer};
 pub use sets::Learning;
 pub use start::{Sources, begin};
 pub use step::{ByName, Setting, State, Stepped, gradients, groups, step};
-pub use teacher::{OnlineTeacher, Teacher, whole};
+pub use teacher::{OnlineTeacher, Teacher};
 pub use worker::TrainWorker;
 
 use crate::run::worker::Failure;

@@ -37,12 +37,7 @@ impl crate::model::Teacher for Sources {
             None => Err("the model takes a tensor from a teacher, and there is none".to_owned()),
         });
         let checkpoint = read.as_ref().map_err(String::clone)?;
-        // A tied teacher has no head of its own.
-        let names: &[&str] = match tensor {
-            TeacherTensor::Embedding => &["embedding"],
-            TeacherTensor::Head => &["head", "embedding"],
-            TeacherTensor::FinalNorm => &["exit.norm"],
-        };
+        let names = tensor.names();
         let found = names.iter().find_map(|name| checkpoint.params.get(*name));
         found.map(|(_, values)| values.clone()).ok_or_else(|| format!("the teacher has no `{}`", names[0]))
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::logits::Logits;
 use super::step::{State, in_vocabulary};
 use super::{CHECKPOINT, Checkpoint, refused};
-use crate::budget::params::parameters;
+use crate::budget::params::{parameters, whole};
 use crate::data::Batch;
 use crate::data::corpus::Part;
 use crate::model::{Network, Params};
@@ -65,12 +65,6 @@ impl<E: Real, D: Device<E>> OnlineTeacher<E, D> {
         let rows = network.rows(device, batch).map_err(refused)?;
         network.stream(&rows, None, |_, _| ()).map_err(refused)
     }
-}
-
-/// All layers of a model, and the ends of its blocks.
-pub fn whole(model: &Model) -> (Vec<LayerId>, Vec<usize>) {
-    let stack = (0..model.layers as u32).map(LayerId).collect();
-    (stack, (1..=model.layers / model.block.max(1)).map(|block| block * model.block).collect())
 }
 
 /// The checkpoint of a finished node.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use indexmap::IndexMap;
-use xrun::budget::params::{Group, ParamSpec, parameters};
+use xrun::budget::params::{Group, ParamSpec, parameters, whole};
 use xrun::data::Batch;
 use xrun::model::{Params, first_values};
 use xrun::study::equation::{Branches, Equation, Scalar, Stream, Sublayer};
@@ -12,7 +12,7 @@ use xrun::study::placement::{Body, Wiring};
 use xrun::study::{self, Embedding, Ffn, Init, Model, Norm, NormKind, Placement, Positions, Vocabulary};
 use xrun::tensor::{Composed, Cpu, Device, Real};
 use xrun::timeline::{DataPosition, FirstValues, Frozen, LayerId, NewLayer, Rate, RateFormula, RatePiece, Segment};
-use xrun::train::{Learning, Optimizer, Setting, Sources, State, Stepped, Teacher, Term, groups, step, whole};
+use xrun::train::{Learning, Optimizer, Setting, Sources, State, Stepped, Teacher, Term, groups, step};
 
 pub const VOCABULARY: usize = 31;
 

@@ -1,13 +1,13 @@
 //! Loss curves against PyTorch; `tests/reference/curves.py` writes the numbers.
 
 use serde::Deserialize;
-use xrun::budget::params::parameters;
+use xrun::budget::params::{parameters, whole};
 use xrun::data::Batch;
 use xrun::model::Params;
 use xrun::study::{Ffn, Model, NormKind};
 use xrun::tensor::{Cpu, Param};
 use xrun::timeline::{Frozen, LayerId};
-use xrun::train::{Learning, Teacher, Term, whole};
+use xrun::train::{Learning, Teacher, Term};
 
 use crate::build::*;
 

@@ -103,6 +103,33 @@ fn a_teacher_without_a_word_in_the_loss_gives_its_tensors_alone() {
     assert_eq!(count(&plan(&study), "teacher_logits"), 1);
 }
 
+/// A teacher that ends without a norm has none to give; nor does one of another width.
+#[test]
+fn what_a_student_takes_its_teacher_must_have() {
+    let mut study = taught(trained(Cache::None));
+    let head = Embedding::Teacher { frozen: false };
+    for arm in &mut study.arms {
+        arm.recipe.model = Arc::new(Model { head, ..(*arm.recipe.model).clone() });
+    }
+    build(&study, &facts(&study.arms[0].recipe.data)).expect("pre has an exit norm, and post needs none");
+    let with = |its: Model| {
+        let mut study = study.clone();
+        let source = TeacherSource::Trained { model: Arc::new(its), training: Arc::new(training()), steps: 30 };
+        let teacher = Arc::new(Teacher { source, ..trained(Cache::None) });
+        study.arms.iter_mut().for_each(|arm| arm.recipe.teacher = Some(Arc::clone(&teacher)));
+        build(&study, &facts(&study.arms[0].recipe.data)).expect_err("it does not fit").to_string()
+    };
+    let start = "the student `student` takes";
+    let expected = format!("{start} `exit.norm` of shape [8] from its teacher `big`, which has no `exit.norm`");
+    assert_eq!(with(model(true)), expected);
+    let expected = format!("{start} `exit.norm` of shape [8] from its teacher `big`, which has `exit.norm` of shape [12]");
+    assert_eq!(with(Model { width: 12, head_dim: 6, ..model(false) }), expected);
+    // One that is tied gives its embedding as the head.
+    let (embedding, head) = (Embedding::Tied, Embedding::Tied);
+    let tied = Model { embedding, head, width: 12, head_dim: 6, ..model(false) };
+    assert!(with(tied).contains("shape [12]"));
+}
+
 #[test]
 fn vocabularies_must_agree() {
     let mut study = taught(trained(Cache::None));
