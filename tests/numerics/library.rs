@@ -34,6 +34,16 @@ pub fn declared(kind: &str, library: &str) -> Vec<String> {
     names.map(|rest| rest.split([' ', '(']).next().unwrap_or("").to_owned()).collect()
 }
 
+/// A schedule of the library with every length at `steps`; blocks have two layers.
+pub fn calls(schedule: &str, steps: u64) -> String {
+    let (_, text) = LIBRARY.iter().find(|(name, _)| *name == "std.schedules").expect("a text of the library");
+    let head = text.lines().find_map(|line| line.strip_prefix("schedule ")?.strip_prefix(schedule)?.strip_prefix('('));
+    let parameters = head.and_then(|rest| rest.split_once(") {")).map_or("", |(inside, _)| inside);
+    let names = parameters.split(", ").filter_map(|part| Some(part.split_once(':')?.0));
+    let given = names.map(|name| if name == "block" { "block: 2".to_owned() } else { format!("{name}: {steps} steps") });
+    format!("{schedule}({})", given.collect::<Vec<_>>().join(", "))
+}
+
 /// A tiny model of four layers in two blocks for every placement.
 fn models() -> Vec<Model> {
     let names = declared("placement", "std.placements").join(", ");

@@ -10,4 +10,5 @@ mod library;
 mod optimizer;
 mod phases;
 mod reference;
+mod resume;
 mod traps;

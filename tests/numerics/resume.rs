@@ -1,0 +1,102 @@
+//! Every schedule of the library, stopped after each of its steps and gone on with, ends in the bytes of a run without stops.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use xrun::data::corpus;
+use xrun::plan::node::{Node, Work};
+use xrun::plan::{Plan, build};
+use xrun::run::executor::{Listener, Options, Summary, execute};
+use xrun::run::store::Store;
+use xrun::run::worker::{Desk, Failure, Outcome, Progress, Worker};
+use xrun::train::TrainWorker;
+
+use crate::library::{calls, declared, study};
+
+/// Asks for the end at each report of progress, or never.
+struct Asking<'a> {
+    always: bool,
+    stop: &'a AtomicBool,
+}
+
+impl Listener for Asking<'_> {
+    fn started(&self, _: &Node, _: &str) {}
+    fn progress(&self, _: &Node, _: &Progress) {
+        self.stop.fetch_or(self.always, Ordering::Relaxed);
+    }
+    fn finished(&self, _: &Node, _: f64) {}
+    fn failed(&self, node: &Node, reason: &str) {
+        panic!("{}: {reason}", node.label);
+    }
+}
+
+/// Writes corpora and trains.
+struct Everything;
+
+impl Worker for Everything {
+    fn work(&self, node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
+        match &node.work {
+            Work::Corpus { data, content } => corpus::write(data, content.as_deref(), desk.folder, desk.folder)
+                .map(|_| Outcome::Done(BTreeMap::new()))
+                .map_err(|error| Failure::Input(error.to_string())),
+            _ => TrainWorker::default().work(node, desk),
+        }
+    }
+}
+
+fn run(plan: &Plan, folder: &Path, always: bool) -> Summary {
+    let stop = AtomicBool::new(false);
+    // Nothing is saved but where it is stopped.
+    let options = Options { jobs: 1, save_every: Duration::from_secs(3_600) };
+    let nodes: Vec<Node> = plan.nodes().into_iter().cloned().collect();
+    let listener = Asking { always, stop: &stop };
+    execute(&nodes, &Store::at(folder), &Everything, &options, &stop, &listener).expect("the store works")
+}
+
+fn results(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for node in std::fs::read_dir(folder.join("nodes")).expect("lists") {
+        for file in std::fs::read_dir(node.expect("an entry").path()).expect("lists") {
+            let path = file.expect("an entry").path();
+            all.insert(path.strip_prefix(folder).expect("inside").display().to_string(), std::fs::read(&path).expect("reads"));
+        }
+    }
+    all
+}
+
+#[test]
+fn every_schedule_stopped_anywhere_ends_in_the_same_bytes() {
+    let names = declared("schedule", "std.schedules");
+    let calls: Vec<String> = names.iter().map(|name| calls(name, 3)).collect();
+    let study = study(&format!(
+        "use std.placements (post)
+         use std.schedules ({names})
+         data tales {{ generate tales(documents: 60), context 16 tokens, packed, holdout 10% }}
+         model tiny {{ layers 8, block 2 layers, width 8, heads 2, kv 1, ffn swiglu(12), init normal(0.1), placement post }}
+         teacher big {{ model tiny, train 4 steps with plain, cache top 4 }}
+         training plain {{ loss cross_entropy, optimizer adamw(lr: 3e-3), lr warmup 2 steps then cosine to 10%, batch 4 sequences, clip 0.5 }}
+         training distilled = plain with {{ loss 0.7 * kl(big, temperature: 2) + 0.3 * cross_entropy }}
+         study s {{ data tales, model tiny, training distilled
+           vary schedule over {calls}
+           measure validation_ce every 2 steps
+           probe boundary_rms at every grow and at end on 4 sequences of 16 tokens }}",
+        names = names.join(", "),
+        calls = calls.join(", "),
+    ));
+    let (whole, stopped) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let plan = build(&study, &xrun::data::gather(&study, whole.path())).expect("a plan");
+    assert!(!run(&plan, whole.path(), false).interrupted);
+    let mut stops = 0;
+    while run(&plan, stopped.path(), true).interrupted {
+        stops += 1;
+    }
+    // Each step is followed by a stop, a phase's last by one before its checkpoint.
+    assert!(stops as u64 >= plan.totals.steps_planned, "{stops} stops");
+    let (whole, stopped) = (results(whole.path()), results(stopped.path()));
+    for (path, bytes) in &whole {
+        assert!(stopped.get(path) == Some(bytes), "{path}");
+    }
+    assert_eq!(whole.len(), stopped.len());
+}
