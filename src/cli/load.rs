@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::worker::{folder_of, store_of};
 use super::world::Files;
-use super::{Fault, Kept, Manner, Which, output};
+use super::{Fault, Manner, Which, output};
 use crate::check::{Checked, check};
 use crate::data;
 use crate::plan::{self, Plan};
@@ -79,8 +79,8 @@ fn stored(which: &Which) -> Result<Plan, Fault> {
 }
 
 /// The store of the study that is meant; nothing is written.
-pub fn store(which: &Which, kept: &Kept) -> Store {
-    Store::at(store_of(&which.file, kept.store.as_deref()))
+pub fn store(which: &Which) -> Store {
+    Store::at(store_of(&which.file, which.store.as_deref()))
 }
 
 /// The folder that a study's texts lie in or below.

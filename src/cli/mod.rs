@@ -95,19 +95,14 @@ enum Verb {
     Help(explain::HelpArguments),
 }
 
-/// Which study is meant.
-#[derive(Args)]
+/// Which study is meant, and where its results are.
+#[derive(Args, Clone)]
 struct Which {
     /// An .exp file, or a plan written by `xrun plan --format ron`
     file: PathBuf,
     /// The study, where the file has several
     #[arg(long, value_name = "NAME")]
     study: Option<String>,
-}
-
-/// Where results are.
-#[derive(Args)]
-struct Kept {
     /// The folder of results [default: .xrun beside FILE]
     #[arg(long, env = "XRUN_STORE", value_name = "FOLDER", hide_env_values = true)]
     store: Option<PathBuf>,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Fault, Kept, Manner, Outcome, Which, load, output};
+use super::{Fault, Manner, Outcome, Which, load, output};
 use crate::check::{Origin, Provenance};
 use crate::plan::{Key, Plan, diff, dot, json, mermaid, text};
 use crate::source::Sources;
@@ -14,8 +14,6 @@ use crate::source::Sources;
 pub struct Arguments {
     #[command(flatten)]
     which: Which,
-    #[command(flatten)]
-    kept: Kept,
     /// How to write it
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -48,11 +46,11 @@ pub fn plan(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
     }
     let plan = load::plan(&arguments.which, manner)?;
     if let Some(other) = &arguments.against {
-        let other = load::plan(&Which { file: other.clone(), study: arguments.which.study.clone() }, manner)?;
+        let other = load::plan(&Which { file: other.clone(), ..arguments.which.clone() }, manner)?;
         output::deliver(&format!("{}\n", diff::diff(&plan, &other).to_string().trim_end()), out)?;
         return Ok(Outcome::Done);
     }
-    let store = load::store(&arguments.which, &arguments.kept);
+    let store = load::store(&arguments.which);
     let cached = |key: &Key| store.has(key);
     let text = match arguments.format {
         Format::Text => text::text(&plan, &cached),

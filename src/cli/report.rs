@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Fault, Kept, Manner, Outcome, Which, load, output, story};
+use super::{Fault, Manner, Outcome, Which, load, output, story};
 use crate::report::{Findings, Form, findings, render, render_with};
 
 /// Tables, figures and verdicts from what has run, also half-way
@@ -12,8 +12,6 @@ use crate::report::{Findings, Form, findings, render, render_with};
 pub struct Arguments {
     #[command(flatten)]
     which: Which,
-    #[command(flatten)]
-    kept: Kept,
     /// How to write it
     #[arg(long, value_enum, default_value_t = Format::Md)]
     format: Format,
@@ -38,7 +36,7 @@ enum Format {
 
 pub fn report(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
     let plan = load::plan(&arguments.which, manner)?;
-    let store = load::store(&arguments.which, &arguments.kept);
+    let store = load::store(&arguments.which);
     let (story, damaged) = story::gather(&plan, &store);
     for reason in &damaged {
         output::note(&format!("warning: {reason}; `xrun run` makes it anew"));

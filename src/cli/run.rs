@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::progress::Terminal;
 use super::worker::Everything;
-use super::{Fault, Kept, Manner, Outcome, Which, load, output};
+use super::{Fault, Manner, Outcome, Which, load, output};
 use crate::plan::{Node, Plan};
 use crate::run::{Device, Options, Summary, execute};
 
@@ -22,8 +22,6 @@ const SAVE_EVERY: Duration = Duration::from_secs(10);
 pub struct Arguments {
     #[command(flatten)]
     which: Which,
-    #[command(flatten)]
-    kept: Kept,
     /// Only what this arm needs, by its values or its name: '[post, grow]'
     #[arg(long, value_name = "ARM")]
     arm: Option<String>,
@@ -44,7 +42,7 @@ pub fn run(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
     }
     plan.runnable().map_err(Fault::Input)?;
     let nodes = wanted(&plan, arguments.arm.as_deref())?;
-    let store = load::store(&arguments.which, &arguments.kept);
+    let store = load::store(&arguments.which);
     let stop = heed_signals()?;
     let options = Options { jobs: arguments.jobs.get(), save_every: SAVE_EVERY };
     let worker = Everything { folder: load::folder(&arguments.which), device: arguments.device };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 
-use super::{Fault, Kept, Manner, Outcome, Which, load, output};
+use super::{Fault, Manner, Outcome, Which, load, output};
 use crate::plan::{Node, Plan};
 use crate::run::{Standing, Store};
 
@@ -13,8 +13,6 @@ use crate::run::{Standing, Store};
 pub struct Arguments {
     #[command(flatten)]
     which: Which,
-    #[command(flatten)]
-    kept: Kept,
 }
 
 /// In the order in which they are told.
@@ -32,7 +30,7 @@ fn word(store: &Store, node: &Node) -> &'static str {
 
 pub fn status(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
     let plan = load::plan(&arguments.which, manner)?;
-    let store = load::store(&arguments.which, &arguments.kept);
+    let store = load::store(&arguments.which);
     output::say(&told(&plan, &store, manner.verbose))?;
     Ok(Outcome::Done)
 }
