@@ -10,9 +10,10 @@ mod teachers;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use small::{facts, grow, study};
+use small::{facts, grow, joint, study};
 use xrun::plan::node::Work;
 use xrun::plan::{Key, Plan, PlanError, PlannedRun, build};
+use xrun::study::training::{Floor, RateShape, Shape};
 use xrun::study::{Data, Matched, Model, Optimizer, Quantity, Study, Training};
 
 fn plan(study: &Study) -> Plan {
@@ -224,6 +225,56 @@ fn drawings_have_every_node_and_keep_names_inside_their_labels() {
     assert_eq!(dot.lines().count(), 4 + plan.nodes().len() + edges);
     assert_eq!(mermaid.lines().count(), 2 + plan.nodes().len() + edges);
     assert!(dot.contains(r#"phase 0 of [\"]; x -> y\\\n<script>]"#) && !mermaid.contains("<script>"));
+}
+
+#[test]
+fn layers_that_cannot_arrive_as_identity_are_warned_of() {
+    let mut study = study();
+    for at in [1, 4] {
+        let recipe = &mut study.arms[at].recipe;
+        let mut schedule = (*recipe.schedule).clone();
+        let event = &mut schedule.events[0];
+        event.actions[0] = xrun::study::Action::Grow {
+            layers: 1,
+            at: xrun::study::schedule::Insert::Top,
+            from: xrun::study::schedule::GrowFrom::Identity,
+        };
+        recipe.schedule = Arc::new(schedule);
+    }
+    let said = plan(&study).warnings;
+    let of = |name: &str| said.iter().filter(|warning| warning.starts_with(name) && warning.contains("as identity")).count();
+    assert_eq!((of("[pre, grow]"), of("[post, grow]")), (0, 2), "{said:?}");
+}
+
+/// A cosine knows its end: of two lengths, not even the first steps are shared. A constant rate does not.
+#[test]
+fn what_is_shared_is_what_trains_alike() {
+    let probed = |shape: Shape| {
+        let mut study = study();
+        let rate = RateShape { shape, ..study.arms[0].recipe.training.rate };
+        let training = Arc::new(Training { rate, ..(*study.arms[0].recipe.training).clone() });
+        study.arms.truncate(2);
+        for (arm, steps) in study.arms.iter_mut().zip([20, 40]) {
+            (arm.name, arm.recipe.schedule) = (format!("{steps}"), Arc::new(joint(steps)));
+            arm.recipe.training = Arc::clone(&training);
+        }
+        study.probes[0].moments = vec![xrun::study::ProbeMoment::Step(20)];
+        let plan = plan(&study);
+        let [short, long] = ["20", "40"].map(|name| run(&plan, name, 0).phases.clone());
+        assert_eq!((short.len(), long.len()), (1, 2));
+        short[0] == long[0]
+    };
+    assert!(!probed(Shape::Cosine { to: Floor::OfPeak(0.01) }));
+    assert!(probed(Shape::Constant));
+}
+
+#[test]
+fn a_model_that_lacks_tokens_of_its_data_is_refused() {
+    let mut study = study();
+    let model = &mut study.arms[0].recipe.model;
+    *model = Arc::new(Model { vocabulary: xrun::study::Vocabulary::Size(256), ..(**model).clone() });
+    let error = build(&study, &facts(&study.arms[0].recipe.data)).expect_err("257 are needed");
+    assert_eq!(error.to_string(), "the model `student` has 256 token types, and `tales` has 257");
 }
 
 #[test]

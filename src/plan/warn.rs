@@ -9,8 +9,10 @@ use super::measure;
 use super::node::Work;
 use super::run::PlannedRun;
 use super::world::World;
+use crate::budget::identity;
 use crate::data::facts::Corpus;
 use crate::study::{Metric, Study, TeacherSource, Tokenizer};
+use crate::timeline::FirstValues;
 
 /// All of them, in the order of the study.
 pub(super) fn warnings(study: &Study, worlds: &[World], runs: &[PlannedRun], graph: &Graph) -> Vec<String> {
@@ -34,7 +36,19 @@ pub(super) fn warnings(study: &Study, worlds: &[World], runs: &[PlannedRun], gra
         if relative.abs() > 0.01 {
             warnings.push(format!("{} misses the quantity that it is matched on by {:.1} %", run.name, 100.0 * relative));
         }
-        let taught = study.arms[run.arm].recipe.teacher.is_some();
+        let recipe = &study.arms[run.arm].recipe;
+        for both in run.timeline.segments.windows(2) {
+            let [before, after] = both else { continue };
+            let as_identity = after.new_layers.iter().any(|new| new.first == FirstValues::Identity);
+            if as_identity && !identity::keeps(&recipe.model, before, after) {
+                let step = after.steps.start;
+                warnings.push(format!(
+                    "{}: layers arrive as identity at step {step}, and the model's function changes all the same: its placement does not leave the stream as it is",
+                    run.name
+                ));
+            }
+        }
+        let taught = recipe.teacher.is_some();
         if !taught && study.measures.iter().any(|measure| measure.metric == Metric::Kl) {
             warnings.push(format!("{} has no teacher: kl is not measured", run.name));
         }

@@ -13,7 +13,7 @@ use super::loss::{Term, temperature, terms};
 use super::metrics::Metrics;
 use super::optimizer::Optimizer;
 use super::sets::Learning;
-use super::start::{Sources, agrees, begin};
+use super::start::{Sources, agrees, begin, goes_on};
 use super::step::{Setting, State, groups, step};
 use super::teacher::{OnlineTeacher, Teacher, load_checkpoint};
 use super::{Checkpoint, Meta, disk, evaluate};
@@ -76,8 +76,11 @@ impl<'a, D: Home> Run<'a, D> {
         let teacher = open_teacher(device, phase, &terms, desk)?;
         let resumed = match Checkpoint::load(&desk.folder.join(PARTIAL)) {
             // A partial that does not fit is one that the disk has damaged: the phase starts over.
-            Ok(partial) => Some(partial)
-                .filter(|partial| partial.check(&specs).is_ok() && Metrics::holds(desk.folder, partial.meta.metrics_bytes)),
+            Ok(partial) => Some(partial).filter(|partial| {
+                partial.check(&specs).is_ok()
+                    && goes_on(segment, &learning, partial)
+                    && Metrics::holds(desk.folder, partial.meta.metrics_bytes)
+            }),
             Err(CheckpointError::Io(_) | CheckpointError::Damaged(_) | CheckpointError::Mismatch(_)) => None,
         };
         let (state, step, counts, metrics) = match resumed {

@@ -122,3 +122,11 @@ pub(super) fn agrees(segment: &Segment, parent: Option<&Checkpoint>) -> Result<(
     }
     Ok(())
 }
+
+/// A checkpoint made in the middle of a segment is of its stack, at one of its steps, and only what it lets learn has optimizer state.
+pub(super) fn goes_on(segment: &Segment, learning: &Learning, partial: &Checkpoint) -> bool {
+    let Segment { steps, stack, .. } = segment;
+    let within =
+        (steps.start..=steps.end).contains(&partial.meta.step) && partial.meta.data == segment.position(partial.meta.step);
+    within && partial.meta.stack == *stack && partial.moments.keys().all(|name| learning.keeps_state(name))
+}

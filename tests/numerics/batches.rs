@@ -1,6 +1,6 @@
 //! What must not matter does not: how a batch is cut, what padding holds, who shares a row, how many threads there are.
 
-use xrun::tensor::{Composed, Cpu, NoneTape, Operations, Param, TeacherRows};
+use xrun::tensor::{Composed, Cpu, Fused, NoneTape, Operations, Param, TeacherRows};
 use xrun::train::{Teacher, Term, truncate};
 
 use crate::build::*;
@@ -27,34 +27,104 @@ fn the_split_of_a_batch_does_not_matter() {
     }
 }
 
+/// Eight uneven rows, packed and padded, at once and in two, four and eight parts, with both operations in f32.
+#[test]
+fn the_split_of_a_batch_does_not_matter_to_f32_either() {
+    fn check<O: Operations<f32, Cpu>>() {
+        let mut bench: Bench<f32, Cpu> = Bench::new(model(pre(), 2), segment(2, 0..1, 1e-2));
+        let teacher = teacher(&bench.model, 4);
+        (bench.terms, bench.micro) = (mixed(), 8);
+        let batch = uneven(8, 12);
+        let whole = bench.gradients_by::<O>(Some(&teacher), &batch, 0);
+        for micro in [1, 2, 4] {
+            bench.micro = micro;
+            let parts = bench.gradients_by::<O>(Some(&teacher), &batch, 0);
+            assert!((whole.0 / parts.0 - 1.0).abs() < 1e-6, "micro-batches of {micro}");
+            for (name, gradient) in &whole.1 {
+                let apart = gradient.iter().zip(&parts.1[name]).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
+                let size = gradient.iter().map(|a| a.powi(2)).sum::<f64>();
+                assert!(apart <= 1e-10 * size, "{name}, micro-batches of {micro}: {apart} of {size}");
+            }
+        }
+    }
+    check::<Composed>();
+    check::<Fused>();
+}
+
+/// Rows with one token less each, the last with two: means of rows, or of micro-batches, would show.
+fn uneven(rows: usize, context: usize) -> xrun::data::Batch {
+    let mut batch = batch(rows, context, 0, 3);
+    for row in 0..rows {
+        for at in row * context + context.saturating_sub(row).max(2)..(row + 1) * context {
+            (batch.inputs[at], batch.labels[at], batch.counted[at]) = (0, 0, false);
+        }
+    }
+    batch
+}
+
 #[test]
 fn a_teacher_has_nothing_to_teach_itself() {
-    let mut bench: Bench<f32, Cpu> = Bench::new(model(pre(), 2), segment(2, 0..1, 1e-2));
-    let same = Teacher::Online(Box::new(xrun::train::OnlineTeacher::new(bench.model.clone(), bench.state.params.clone())));
-    bench.terms = vec![Term::Kl { factor: 4.0, temperature: 2.0 }];
-    for micro in [1, 4] {
-        bench.micro = micro;
-        let (loss, gradients) = bench.gradients(Some(&same), &batch(4, 9, 3, 3), 0);
-        assert_eq!(loss, 0.0);
-        assert!(gradients.values().flatten().all(|value| value.abs() < 1e-6));
+    fn check<O: Operations<f32, Cpu>>() {
+        let mut bench: Bench<f32, Cpu> = Bench::new(model(pre(), 2), segment(2, 0..1, 1e-2));
+        let params = bench.state.params.clone();
+        let same = Teacher::Online(Box::new(xrun::train::OnlineTeacher::new(bench.model.clone(), params)));
+        bench.terms = vec![Term::Kl { factor: 4.0, temperature: 2.0 }];
+        for (batch, micro) in [(batch(4, 9, 3, 3), 1), (batch(4, 9, 3, 3), 4), (uneven(8, 12), 8), (uneven(8, 12), 3)] {
+            bench.micro = micro;
+            let (loss, gradients) = bench.gradients_by::<O>(Some(&same), &batch, 0);
+            assert!(loss.abs() < 1e-6, "{loss}");
+            assert!(gradients.values().flatten().all(|value| value.abs() < 1e-6));
+        }
     }
+    check::<Composed>();
+    check::<Fused>();
+}
+
+/// At each position by itself, padded ones too: over all tokens, and over the most likely ones with the rest as one outcome.
+#[test]
+fn a_teacher_has_nothing_to_teach_itself_at_any_position() {
+    fn check<O: Operations<f32, Cpu>>() {
+        let bench: Bench<f32, Cpu> = Bench::new(model(post(), 2), segment(2, 0..1, 1e-2));
+        for (batch, tau) in [(batch(3, 9, 4, 3), 1.0), (uneven(8, 12), 2.0)] {
+            let logits = bench.logits_by::<O>(&batch);
+            let logs = O::default().log_probabilities(&logits, tau).expect("memory");
+            let (tokens, kept): (Vec<_>, Vec<_>) = logs.as_vec().chunks_exact(VOCABULARY).map(|row| truncate(row, 5)).unzip();
+            let top = TeacherRows::top(&bench.device, 5, VOCABULARY, &tokens.concat(), &kept.concat()).expect("memory");
+            // The truncated one is the difference of an entropy and a cross entropy of a few nats each, in f32.
+            for (said, rounding) in [(TeacherRows::Full(logs), 1e-6), (top, 4e-6)] {
+                let apart = O::default().kl(&mut NoneTape, &logits, &said, tau).expect("memory").as_vec();
+                assert_eq!(apart.len(), batch.inputs.len());
+                assert!(apart.iter().all(|kl| kl.abs() < rounding), "{apart:?}");
+            }
+        }
+    }
+    check::<Composed>();
+    check::<Fused>();
 }
 
 #[test]
 fn packed_documents_do_not_see_each_other() {
-    let bench: Bench<f32, Cpu> = Bench::new(model(sandwich(), 2), segment(2, 0..1, 1e-2));
-    let before = batch(2, 10, 0, 8);
-    let mut after = before.clone();
-    for (at, token) in after.inputs.iter_mut().enumerate() {
-        if before.document[at] == 0 {
-            *token = (*token + 1) % VOCABULARY as u32;
+    fn check<O: Operations<f32, Cpu>>(context: usize) {
+        let bench: Bench<f32, Cpu> = Bench::new(model(sandwich(), 2), segment(2, 0..1, 1e-2));
+        let before = batch(2, context, 0, 8);
+        for other in [0, 1] {
+            let mut after = before.clone();
+            for (at, token) in after.inputs.iter_mut().enumerate() {
+                if before.document[at] == other {
+                    *token = (*token + 1) % VOCABULARY as u32;
+                }
+            }
+            let (before_logits, after_logits) = (bench.logits_by::<O>(&before).as_vec(), bench.logits_by::<O>(&after).as_vec());
+            let cells = before_logits.chunks_exact(VOCABULARY).zip(after_logits.chunks_exact(VOCABULARY));
+            for (at, (a, b)) in cells.enumerate() {
+                let same = a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits());
+                assert_eq!(same, before.document[at] != other, "position {at} of {context}");
+            }
         }
     }
-    let (before_logits, after_logits) = (bench.logits(&before), bench.logits(&after));
-    let cells = before_logits.chunks_exact(VOCABULARY).zip(after_logits.chunks_exact(VOCABULARY));
-    for (at, (a, b)) in cells.enumerate() {
-        let same = a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits());
-        assert_eq!(same, before.document[at] == 1, "position {at}");
+    for context in [10, 50, 150] {
+        check::<Composed>(context);
+        check::<Fused>(context);
     }
 }
 
@@ -83,30 +153,39 @@ fn a_document_does_not_know_where_in_the_row_it_is() {
 
 #[test]
 fn what_padding_holds_changes_nothing() {
-    let mut bench: Bench<f32, Cpu> = Bench::new(model(post(), 2), segment(2, 0..1, 1e-2));
-    let teacher = teacher(&bench.model, 4);
-    bench.terms = mixed();
-    let zeros = batch(3, 8, 4, 2);
-    let mut noise = zeros.clone();
-    for at in (0..zeros.inputs.len()).filter(|at| !zeros.counted[*at]) {
-        (noise.inputs[at], noise.labels[at]) = (17, 23);
+    fn check<O: Operations<f32, Cpu>>() {
+        let mut bench: Bench<f32, Cpu> = Bench::new(model(post(), 2), segment(2, 0..1, 1e-2));
+        let teacher = teacher(&bench.model, 4);
+        bench.terms = mixed();
+        let zeros = batch(3, 8, 4, 2);
+        let mut noise = zeros.clone();
+        for at in (0..zeros.inputs.len()).filter(|at| !zeros.counted[*at]) {
+            (noise.inputs[at], noise.labels[at]) = (17, 23);
+        }
+        let gradients = |batch| bench.gradients_by::<O>(Some(&teacher), batch, 0);
+        let (zeros, noise) = (gradients(&zeros), gradients(&noise));
+        assert_eq!(zeros.0, noise.0);
+        for (name, gradient) in &zeros.1 {
+            assert_eq!(gradient, &noise.1[name], "{name}");
+        }
     }
-    let (zeros, noise) = (bench.gradients(Some(&teacher), &zeros, 0), bench.gradients(Some(&teacher), &noise, 0));
-    assert_eq!(zeros.0, noise.0);
-    for (name, gradient) in &zeros.1 {
-        assert_eq!(gradient, &noise.1[name], "{name}");
-    }
+    check::<Composed>();
+    check::<Fused>();
 }
 
 #[test]
 fn a_row_of_padding_only_is_finite() {
-    let mut bench: Bench<f32, Cpu> = Bench::new(model(post(), 2), segment(2, 0..1, 1e-2));
-    let teacher = teacher(&bench.model, 4);
-    bench.terms = mixed();
-    let (loss, gradients) = bench.gradients(Some(&teacher), &batch(2, 6, 6, 2), 0);
-    assert!(loss.is_finite() && gradients.values().flatten().all(|value| value.is_finite()));
-    let (loss, gradients) = bench.gradients(Some(&teacher), &batch(1, 6, 6, 2), 0);
-    assert!(loss == 0.0 && gradients.values().flatten().all(|value| *value == 0.0));
+    fn check<O: Operations<f32, Cpu>>() {
+        let mut bench: Bench<f32, Cpu> = Bench::new(model(post(), 2), segment(2, 0..1, 1e-2));
+        let teacher = teacher(&bench.model, 4);
+        bench.terms = mixed();
+        let (loss, gradients) = bench.gradients_by::<O>(Some(&teacher), &batch(2, 6, 6, 2), 0);
+        assert!(loss.is_finite() && gradients.values().flatten().all(|value| value.is_finite()));
+        let (loss, gradients) = bench.gradients_by::<O>(Some(&teacher), &batch(1, 6, 6, 2), 0);
+        assert!(loss == 0.0 && gradients.values().flatten().all(|value| *value == 0.0));
+    }
+    check::<Composed>();
+    check::<Fused>();
 }
 
 #[test]

@@ -6,11 +6,11 @@ use std::sync::atomic::AtomicBool;
 use indexmap::IndexMap;
 use xrun::budget::params::{Group, ParamSpec, parameters, whole};
 use xrun::data::Batch;
-use xrun::model::{Params, first_values};
+use xrun::model::{Network, Params, first_values};
 use xrun::study::equation::{Branches, Equation, Scalar, Stream, Sublayer};
 use xrun::study::placement::{Body, Wiring};
 use xrun::study::{self, Embedding, Ffn, Init, Model, Norm, NormKind, Placement, Positions, Vocabulary};
-use xrun::tensor::{Composed, Cpu, Device, Real};
+use xrun::tensor::{Composed, Cpu, Device, Matrix, Operations, Real};
 use xrun::timeline::{DataPosition, FirstValues, Frozen, LayerId, NewLayer, Rate, RateFormula, RatePiece, Segment};
 use xrun::train::{Learning, Optimizer, Setting, Sources, State, Stepped, Teacher, Term, groups, step};
 
@@ -111,6 +111,9 @@ pub fn adamw(decay: f64, decay_all: bool) -> Optimizer {
     Optimizer { rule, clip: Some(0.5) }
 }
 
+/// Gradients by name.
+pub type Slopes = IndexMap<String, Vec<f64>>;
+
 /// Nobody asks for an end.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -170,15 +173,32 @@ where
             stop: &NEVER,
         }
     }
-    pub fn gradients(&self, teacher: Option<&Teacher<E, Cpu>>, batch: &Batch, at: u64) -> (f64, IndexMap<String, Vec<f64>>) {
-        let seen = xrun::train::gradients::<E, Cpu, Composed>(&self.setting(), &self.state, teacher, batch, at);
+    pub fn gradients(&self, teacher: Option<&Teacher<E, Cpu>>, batch: &Batch, at: u64) -> (f64, Slopes) {
+        self.gradients_by::<Composed>(teacher, batch, at)
+    }
+    pub fn gradients_by<O: Operations<E, Cpu>>(
+        &self,
+        teacher: Option<&Teacher<E, Cpu>>,
+        batch: &Batch,
+        at: u64,
+    ) -> (f64, Slopes) {
+        let seen = xrun::train::gradients::<E, Cpu, O>(&self.setting(), &self.state, teacher, batch, at);
         let (loss, found) = seen.expect("finite").expect("whole");
         let wide = |values: Vec<E>| values.into_iter().map(Into::into).collect();
         (loss, found.into_iter().map(|(name, gradient)| (name, wide(gradient.values()))).collect())
     }
     pub fn step(&mut self, teacher: Option<&Teacher<E, Cpu>>, batch: &Batch, at: u64, lr: f64) -> Stepped {
+        self.step_by::<Composed>(teacher, batch, at, lr)
+    }
+    pub fn step_by<O: Operations<E, Cpu>>(
+        &mut self,
+        teacher: Option<&Teacher<E, Cpu>>,
+        batch: &Batch,
+        at: u64,
+        lr: f64,
+    ) -> Stepped {
         let mut state = self.state.clone();
-        let seen = step::<E, Cpu, Composed>(&self.setting(), &mut state, teacher, batch, (at, lr)).expect("finite");
+        let seen = step::<E, Cpu, O>(&self.setting(), &mut state, teacher, batch, (at, lr)).expect("finite");
         self.state = state;
         seen.expect("whole")
     }
@@ -192,10 +212,13 @@ where
         self.state.params.0[name].values().into_iter().map(Into::into).collect()
     }
     pub fn logits(&self, batch: &Batch) -> Vec<E> {
-        let network: xrun::model::Network<'_, E, Cpu, Composed> =
-            xrun::model::Network::new(&self.model, &self.segment.stack, &self.segment.block_ends, &self.state.params, 0);
+        self.logits_by::<Composed>(batch).as_vec()
+    }
+    pub fn logits_by<O: Operations<E, Cpu>>(&self, batch: &Batch) -> Matrix<E, Cpu> {
+        let Segment { stack, block_ends, .. } = &self.segment;
+        let network: Network<'_, E, Cpu, O> = Network::new(&self.model, stack, block_ends, &self.state.params, 0);
         let rows = network.rows(&self.device, batch).expect("memory");
-        network.logits(&rows, None, |_, _| ()).expect("memory").as_vec()
+        network.logits(&rows, None, |_, _| ()).expect("memory")
     }
 }
 

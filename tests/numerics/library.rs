@@ -1,11 +1,13 @@
 //! The standard library at work: every placement's gradients.
 
+use xrun::budget::identity::keeps;
+use xrun::budget::params::FirstValue;
 use xrun::check::{LIBRARY, check};
 use xrun::model::Network;
 use xrun::source::{Source, World};
 use xrun::study::{Model, Study};
-use xrun::tensor::{self, Composed, Cpu, NoneTape, Operations, Targets};
-use xrun::timeline::Segment;
+use xrun::tensor::{self, Composed, Cpu, NoneTape, Operations, Param, Targets};
+use xrun::timeline::{FirstValues, LayerId, NewLayer, Segment};
 
 use crate::build::{Bench, batch, model, pre, segment};
 use crate::gradients::ce;
@@ -108,6 +110,44 @@ fn a_boundary_that_is_stopped_passes_gradients_as_if_it_were_not_there() {
     assert!((loss(&bench) - value).abs() < 1e-12);
     gradients::compare(&mut bench, &found, loss);
     assert!(found["layers.1.boundary.norm"].iter().all(|slope| *slope == 0.0));
+}
+
+/// Two layers that arrive as identity, on top or in between, change the loss where the plan says so, and nowhere else.
+#[test]
+fn layers_arrive_as_identity_where_the_placement_lets_them() {
+    let mut kept = Vec::new();
+    for (at, order) in [("on top", [0, 1, 2, 3]), ("in between", [0, 2, 1, 3])] {
+        for model in models() {
+            let before = segment(2, 0..1, 1e-2);
+            let new = |layer| NewLayer { layer: LayerId(layer), first: FirstValues::Identity };
+            let new_layers = vec![new(2), new(3)];
+            let after = Segment { stack: order.map(LayerId).to_vec(), new_layers, ..segment(4, 1..2, 1e-2) };
+            let mut small: Bench<f64, Cpu> = Bench::new(model.clone(), before);
+            let mut large: Bench<f64, Cpu> = Bench::new(model, after);
+            for (name, value) in &mut large.state.params.0 {
+                if let Some(old) = small.state.params.0.get(name) {
+                    *value = old.clone();
+                } else if name.ends_with("attention.o") || name.ends_with("ffn.down") {
+                    *value = value.zeros_like().expect("memory");
+                } else if name.contains("learned") || name.contains("gain") || name.contains("bias") {
+                    // Unlike norms, these must have their own first values here.
+                    let spec = large.specs.iter().find(|spec| spec.name == *name).expect("its own");
+                    let FirstValue::Constant(first) = spec.first else { panic!("{name}") };
+                    *value = Param::new(&Cpu::default(), vec![first; value.values().len()], &value.shape()).expect("memory");
+                }
+            }
+            (small.micro, large.micro) = (3, 3);
+            let batch = batch(3, 9, 2, 5);
+            let step = large.segment.steps.start;
+            let change = (small.gradients(None, &batch, step).0 - large.gradients(None, &batch, step).0).abs();
+            let said = keeps(&large.model, &small.segment, &large.segment);
+            assert_eq!(change < 1e-6, said, "{} {at}: {change}", name(&large.model));
+            kept.extend(said.then(|| format!("{} {at}", name(&large.model))));
+        }
+    }
+    let kept: Vec<&str> = kept.iter().map(String::as_str).collect();
+    assert!(["pre on top", "pre in between", "sandwich on top", "scaled_pre on top"].iter().all(|name| kept.contains(name)));
+    assert!(["post on top", "deepnorm on top", "scaled_pre in between"].iter().all(|name| !kept.contains(name)), "{kept:?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What moves, what does not, and by how much at first.
 
 use xrun::study::Embedding;
-use xrun::tensor::{Composed, Cpu, Operations, Param};
+use xrun::tensor::{Composed, Cpu, Fused, Operations, Param};
 use xrun::timeline::{Frozen, LayerId};
 use xrun::train::{State, step};
 
@@ -14,19 +14,29 @@ fn bits(bench: &Bench<f32, Cpu>, name: &str) -> Vec<u32> {
 /// A hundred steps with momentum before and decay on everything: what is frozen stays the same to the bit and has no state.
 #[test]
 fn frozen_is_frozen() {
+    frozen_is_frozen_by::<Composed>();
+    frozen_is_frozen_by::<Fused>();
+}
+
+fn frozen_is_frozen_by<O: Operations<f32, Cpu>>() {
     let mut bench: Bench<f32, Cpu> = Bench::new(model(post(), 4), segment(4, 0..200, 1e-2));
     bench.optimizer = adamw(0.1, true);
     let batch = batch(2, 6, 1, 3);
     for at in 0..5 {
-        bench.step(None, &batch, at, 1e-2);
+        bench.step_by::<O>(None, &batch, at, 1e-2);
     }
     let layers = [LayerId(0), LayerId(1)].into();
     bench.freeze(Frozen { layers, prefix: 2, head: true, ..Frozen::default() });
     let still =
         |name: &str| ["layers.0.", "layers.1.", "entry.", "embedding", "head"].iter().any(|start| name.starts_with(start));
     let before: Vec<(String, Vec<u32>)> = bench.specs.iter().map(|spec| (spec.name.clone(), bits(&bench, &spec.name))).collect();
+    // What is frozen has no part in the norm that is clipped.
+    let (_, learning) = bench.gradients_by::<O>(None, &batch, 5);
+    assert!(learning.keys().all(|name| !still(name)));
+    let norm = learning.values().flatten().map(|slope| slope * slope).sum::<f64>().sqrt();
     for at in 5..105 {
-        bench.step(None, &batch, at, 1e-2);
+        let seen = bench.step_by::<O>(None, &batch, at, 1e-2);
+        assert!(at > 5 || (seen.grad_norm / norm - 1.0).abs() < 1e-6);
     }
     for (name, value) in before {
         assert_eq!(bits(&bench, &name) == value, still(&name), "{name}");

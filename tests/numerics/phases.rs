@@ -15,8 +15,8 @@ use xrun::study::{
     self, Cache, Data, Documents, Embedding, Holdout, Layout, Loss, LossTerm, Metric, Model, Placement, ProbeKind, Shard, Text,
     Tokenizer, Training, Vocabulary,
 };
-use xrun::timeline::{DataPosition, FirstValues, Frozen, LayerId, NewLayer, Segment};
-use xrun::train::{CHECKPOINT, Checkpoint, TrainWorker};
+use xrun::timeline::{DataPosition, FirstValues, Frozen, LayerId, NewLayer, RateFormula, Segment};
+use xrun::train::{CHECKPOINT, Checkpoint, Logits, TrainWorker};
 
 use crate::build::*;
 
@@ -215,6 +215,26 @@ fn measuring_changes_no_parameter() {
     assert!((with.params, with.moments) == (without.params, without.moments));
 }
 
+/// A first update moves a parameter by the learning rate (Adam's m/√v is ±1): what the log says, however the batch is cut.
+#[test]
+fn the_rate_that_is_logged_is_applied_however_the_batch_is_cut() {
+    let store = Store::new(Layout::Packed);
+    for micro in [1, 2, 4] {
+        let mut one = phase(bytes(pre(), 2), segment(2, 0..1, 1.0), ce(), None);
+        let formula = RateFormula::Warmup { from: 0, over: 50, peak: 0.02 };
+        one.segment.rate.pieces[0].formula = formula;
+        let rate = one.segment.rate.at(0);
+        let training = training(ce());
+        one.training = Arc::new(Training { batch: Batch { micro, ..training.batch }, ..training });
+        let key = format!("micro{micro}");
+        store.done(&key, Work::Phase(Box::new(one)));
+        assert_eq!((store.metrics(&key)[0].values["lr"].0, rate), (4e-4, 4e-4));
+        for value in &store.checkpoint(&key).params["exit.norm"].1 {
+            assert!(((value - 1.0).abs() / 4e-4 - 1.0).abs() < 1e-3, "{value}");
+        }
+    }
+}
+
 #[test]
 fn the_pace_is_told_where_there_was_training() {
     let store = Store::new(Layout::Packed);
@@ -273,6 +293,16 @@ fn distillation_online_and_from_a_cache() {
     let (teacher, student) = (store.checkpoint("teacher"), store.checkpoint("online"));
     assert!(teacher.params["embedding"] == student.params["embedding"]);
     assert!(teacher.params["head"] != student.params["head"]);
+
+    // A cache is read under its own temperature, context and vocabulary, or not at all.
+    let open = |vocabulary, context, temperature| {
+        Logits::open(&store.folder("some"), vocabulary, context, temperature).map(|_| ()).map_err(|failure| failure.to_string())
+    };
+    assert_eq!(open(257, 16, 2.0), Ok(()));
+    let has = "the cache of the teacher's logits has vocabulary 257, context 16 and temperature 2, expected";
+    assert_eq!(open(257, 16, 1.0), Err(format!("{has} 257, 16 and 1")));
+    assert_eq!(open(258, 16, 2.0), Err(format!("{has} 258, 16 and 2")));
+    assert_eq!(open(257, 32, 2.0), Err(format!("{has} 257, 32 and 2")));
 
     // Stopped in the middle and gone on with: the same bytes.
     let again = || Work::TeacherLogits(Box::new(cache(Cache::Top(8))));
