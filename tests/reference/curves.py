@@ -6,6 +6,11 @@
 Conventions: RMS norm x·rsqrt(mean x² + eps)·w; RoPE rotates halves, positions restart with each document; a token sees itself and those
 before it in its document; loss = mean over counted tokens of the batch; kd = 0.3·CE + 0.7·τ²·KL(teacher ‖ student), τ = 2; clip by
 min(1, clip/(norm + 1e-6)); AdamW with one step count a tensor and decoupled decay on matrices, embedding and head only.
+
+Courses: sixty steps from two layers, through every event that touches depth, optimizer or rate (COURSE). An event at step N acts after N
+steps. What grows starts without moments; what freezes loses its own, and below a frozen prefix the embedding and the entry norm rest
+and keep theirs (a tied embedding learns from the head's side). The rate warms up over three steps, then falls by a cosine to a tenth at
+the next restart or at the end. They are run in float32 and in float64: kept are those of float64, and how far float32 is from them.
 """
 import json, math, pathlib
 import torch, torch.nn.functional as F
@@ -71,8 +76,8 @@ class Net:
         v = (x @ w[f"{p}.v"].T).view(b, t, KEYS, HEAD)
         half = HEAD // 2
         frequency = BASE ** (-2 * torch.arange(half).double() / HEAD)
-        angle = (batch["position"][..., None].double() * frequency).float()[:, :, None, :]
-        cos, sin = torch.cat([angle.cos()] * 2, -1), torch.cat([angle.sin()] * 2, -1)
+        angle = (batch["position"][..., None].double() * frequency)[:, :, None, :]
+        cos, sin = (torch.cat([z.to(x.dtype)] * 2, -1) for z in (angle.cos(), angle.sin()))
         turn = lambda z: z * cos + torch.cat([-z[..., half:], z[..., :half]], -1) * sin
         q, k = turn(q), turn(k)
         k, v = (z.repeat_interleave(HEADS // KEYS, 2) for z in (k, v))
@@ -106,7 +111,7 @@ class Net:
                     x = x + self.norm(n + "2", f(self.norm(n, x)))
         if self.placement != "post":
             x = self.norm("exit.norm", x)
-        return x @ self.w["head"].T
+        return x @ self.w["head" if "head" in self.w else "embedding"].T
 
 
 def batches(seed):
@@ -163,6 +168,89 @@ def train(w, placement, data, gelu=False, layers=LAYERS, teacher=None, grow_at=N
     return losses
 
 
+COURSE = {
+    15: ["grow"],
+    25: ["freeze"],
+    35: ["thaw", "restart"],
+    45: ["freeze", "reset", "restart"],
+    52: ["thaw"],
+}
+LENGTH, WARMUP, FLOOR = 60, 3, 0.1
+# At three times as much, post-norm doubles what rounding does every few steps.
+PEAK = 1e-3
+
+
+def rate(step):
+    restarts = [0] + [at for at, events in COURSE.items() if "restart" in events] + [LENGTH]
+    last = max(at for at in restarts if at <= step)
+    span, since = min(at for at in restarts if at > step) - last, step - last
+    if since < WARMUP:
+        return PEAK * (since + 1) / WARMUP
+    x = (since - WARMUP) / (span - WARMUP)
+    return PEAK * (FLOOR + (1 - FLOOR) * (1 + math.cos(math.pi * x)) / 2)
+
+
+def course(w, placement, data, dtype, teacher=None):
+    """Losses and norms of gradients under COURSE."""
+    cast = lambda tensors: {name: value.to(dtype) for name, value in tensors.items()}
+    w = {name: value.clone().requires_grad_() for name, value in cast(w).items()}
+    teacher = None if teacher is None else cast(teacher)
+    depth, frozen, state, losses, norms = LAYERS // 2, 0, {}, [], []
+    for step in range(LENGTH):
+        for event in COURSE.get(step, []):
+            if event == "grow":
+                depth = LAYERS
+            elif event == "freeze":
+                frozen = LAYERS // 2
+                state = {name: kept for name, kept in state.items() if not name.startswith(tuple(f"layers.{i}." for i in range(frozen)))}
+            elif event == "thaw":
+                frozen = 0
+            elif event == "reset":
+                state = {}
+        batch = data[step % len(data)]
+        z = Net(w, placement, False, depth).logits(batch, frozen)
+        counted = batch["counted"].to(dtype)
+        mean = lambda each: (each * counted).sum() / counted.sum()
+        loss = mean(-z.log_softmax(-1).gather(-1, batch["labels"][..., None]).squeeze(-1))
+        if teacher is not None:
+            with torch.no_grad():
+                p = (Net(teacher, "pre", False, LAYERS).logits(batch) / TAU).log_softmax(-1)
+            loss = 0.3 * loss + 0.7 * TAU * TAU * mean((p.exp() * (p - (z / TAU).log_softmax(-1))).sum(-1))
+        found = torch.autograd.grad(loss, list(w.values()), allow_unused=True)
+        found = {name: value for name, value in zip(w, found) if value is not None}
+        norm = math.sqrt(sum(value.double().pow(2).sum().item() for value in found.values()))
+        losses.append(loss.item())
+        norms.append(norm)
+        scale = min(1.0, CLIP / (norm + 1e-6))
+        with torch.no_grad():
+            for name, value in found.items():
+                m, v, t = state.get(name, (torch.zeros_like(value), torch.zeros_like(value), 0))
+                g, t = value * scale, t + 1
+                m, v = BETAS[0] * m + (1 - BETAS[0]) * g, BETAS[1] * v + (1 - BETAS[1]) * g * g
+                if value.dim() == 2:
+                    w[name].mul_(1 - rate(step) * DECAY)
+                w[name].sub_(rate(step) / (1 - BETAS[0] ** t) * m / (v.sqrt() / math.sqrt(1 - BETAS[1] ** t) + ADAM_EPS))
+                state[name] = (m, v, t)
+    return losses, norms
+
+
+def courses(first, teacher, data):
+    tied = {name: value for name, value in first["pre"].items() if name != "head"}
+    kept = {}
+    for name, w, placement, taught in [
+        ("pre_ce", first["pre"], "pre", None),
+        ("post_ce", first["post"], "post", None),
+        ("pre_kd", first["pre"], "pre", teacher),
+        ("post_kd", first["post"], "post", teacher),
+        ("pre_tied_ce", tied, "pre", None),
+    ]:
+        exact, rounded = (course(w, placement, data, dtype, taught) for dtype in (torch.float64, torch.float32))
+        apart = [max(abs(a - b) for a, b in zip(*both)) for both in zip(exact, rounded)]
+        print(f"{name:12} loss {exact[0][0]:.5f} -> {exact[0][-1]:.5f}; float32 is off by {apart[0]:.1e}, its norms by {apart[1]:.1e}")
+        kept[name] = {"loss": exact[0], "grad_norm": exact[1], "apart": apart}
+    return kept
+
+
 def main():
     here, data = pathlib.Path(__file__).parent, batches(1)
     first = {"pre": weights(2, "pre", False, LAYERS), "post": weights(3, "post", False, LAYERS)}
@@ -178,7 +266,8 @@ def main():
     tensors = {f"{who}/{name}": value for who, w in (first | {"teacher": teacher}).items() for name, value in w.items()}
     save_file(tensors, here / "curves.safetensors")
     flat = [{name: value.flatten().tolist() for name, value in batch.items()} for batch in data]
-    (here / "curves.json").write_text(json.dumps({"batches": flat, "curves": curves}) + "\n")
+    kept = {"batches": flat, "curves": curves, "courses": courses(first, teacher, data)}
+    (here / "curves.json").write_text(json.dumps(kept) + "\n")
 
 
 main()
