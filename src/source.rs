@@ -65,9 +65,18 @@ impl Source {
             .collect();
         Self { name: name.into(), text, line_starts }
     }
+    /// The line of a byte, from 1.
+    pub fn line(&self, byte: u32) -> usize {
+        self.line_starts.partition_point(|start| *start <= byte)
+    }
+    /// The bytes of lines, from 1, the last included.
+    pub fn lines(&self, first: usize, last: usize) -> Range<usize> {
+        let start = |line: usize| self.line_starts.get(line - 1).map_or(self.text.len(), |start| *start as usize);
+        start(first)..start(last + 1)
+    }
     /// Line and column of a byte.
     pub fn place(&self, byte: u32) -> Place {
-        let line = self.line_starts.partition_point(|start| *start <= byte);
+        let line = self.line(byte);
         let start = self.line_starts[line - 1] as usize;
         let end = (byte as usize).min(self.text.len());
         let column = self.text.get(start..end).map_or(1, |before| before.chars().count() + 1);

@@ -10,7 +10,7 @@ use crate::source::Span;
 use crate::syntax::ast::{Argument, Expr, ExprKind, ItemContent};
 
 /// More arms than any study has.
-const MOST_ARMS: usize = 10_000;
+pub(super) const MOST_ARMS: usize = 10_000;
 
 /// The cells of a study and the names of its controls, by which arms are found.
 pub(super) struct Field<'c, 'a> {
@@ -101,10 +101,11 @@ impl<'c, 'a> Field<'c, 'a> {
 
     /// What `[…]` means.
     pub(super) fn choose(&self, checker: &Checker<'a>, arguments: &'a [Argument], span: Span) -> Option<Chosen> {
-        if let [Argument { key: None, value }] = arguments
-            && let Some(control) = self.controls.iter().position(|(name, _)| *name == checker.chosen(value))
-        {
-            return Some(Chosen::Control(control));
+        if let [Argument { key: None, value }] = arguments {
+            let chosen = checker.chosen(value);
+            if let Some(control) = self.controls.iter().position(|(name, _)| *name == chosen) {
+                return Some(Chosen::Control(control));
+            }
         }
         let mut wanted: Vec<Option<(usize, Span)>> = vec![None; self.axes.len()];
         let mut fine = Some(());

@@ -3,7 +3,7 @@
 //! Owns `control NAME: [arm] with { … } matched to [arm] on Q`. Knows no number: the planner solves the length.
 
 use super::Checker;
-use super::arms::{Chosen, Field};
+use super::arms::{Chosen, Field, MOST_ARMS};
 use super::axes::Replacement;
 use super::fields::{Vocabulary, lets};
 use super::names::{Kind, twice};
@@ -35,6 +35,11 @@ impl<'a> Checker<'a> {
     ) -> Vec<Option<Controlled<'a>>> {
         let mut controls = Vec::new();
         for statement in record.repeated.iter().filter(|statement| statement.key == "control") {
+            if controls.len() == MOST_ARMS {
+                let message = format!("more than {MOST_ARMS} controls");
+                self.say(Diagnostic::error("too-many-arms", message, statement.span).hint("vary a field instead"));
+                break;
+            }
             let label = self.label(statement);
             controls.push(label.and_then(|(name, _)| self.control(statement, name, field.as_deref(), ids)));
             let (Some((name, span)), Some(field)) = (label, field.as_deref_mut()) else { continue };

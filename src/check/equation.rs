@@ -14,6 +14,9 @@ use crate::syntax::ast::{Argument, Block, Expr, ExprKind, ItemContent, Operator}
 pub(super) const RESERVED: [&str; 16] =
     ["x", "x0", "f", "l", "L", "L_active", "step", "norm", "attention", "ffn", "gain", "learned", "stop", "sqrt", "min", "max"];
 
+/// Terms of one equation, with those that its names stand for: names that double at each step would fill any memory.
+const MOST_TERMS: usize = 4_096;
+
 /// Where an equation stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
@@ -72,6 +75,8 @@ pub(super) struct Reader<'c, 'a> {
     /// `let`s that are scalars.
     scalars: Vec<(&'a str, Scalar)>,
     bindings: Vec<Stream>,
+    /// Terms made so far.
+    terms: usize,
     fine: bool,
 }
 
@@ -103,6 +108,7 @@ impl<'c, 'a> Reader<'c, 'a> {
             bound: Vec::new(),
             scalars: Vec::new(),
             bindings: Vec::new(),
+            terms: 0,
             fine: true,
         }
     }
@@ -208,7 +214,22 @@ impl<'c, 'a> Reader<'c, 'a> {
         }
     }
 
+    /// Counts terms; more than an equation may have are refused.
+    fn count(&mut self, terms: usize) -> Option<()> {
+        let had_enough = self.terms > MOST_TERMS;
+        self.terms += terms;
+        if self.terms <= MOST_TERMS {
+            return Some(());
+        }
+        if had_enough {
+            return None;
+        }
+        let message = format!("an equation of more than {MOST_TERMS} terms, those of its names counted");
+        self.fail(Diagnostic::error("too-deep", message, self.span).hint("name fewer parts of it, or shorter ones"))
+    }
+
     fn term(&mut self, expr: &'a Expr, scope: Scope<'_, 'a>) -> Option<Term> {
+        self.count(1)?;
         match &expr.kind {
             ExprKind::Group(inner) => self.term(inner, scope),
             ExprKind::Name(name) => self.name(name, expr.span, scope),
@@ -244,7 +265,9 @@ impl<'c, 'a> Reader<'c, 'a> {
             if matches!(scalar, Scalar::Number(number) if number.is_nan()) {
                 return None;
             }
-            return Some(Term::Scalar(scalar.clone()));
+            let terms = scalar.terms();
+            let scalar = scalar.clone();
+            return self.count(terms).map(|()| Term::Scalar(scalar));
         }
         // A name of the algebra cannot be bound; where one is, that has been said.
         let meaning = if RESERVED.contains(&name) { None } else { self.checker.meaning(name, scope) };

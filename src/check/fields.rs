@@ -188,6 +188,9 @@ impl<'a> Checker<'a> {
         // Whether the statement before could be read: what belongs to one that could not is passed over.
         let mut skipping = false;
         for (index, item) in block.items.iter().enumerate() {
+            if self.has_enough() {
+                break;
+            }
             let ItemContent::Phrase(content) = &item.content else { continue };
             let after_comma = item.separator.is_some_and(|separator| separator.kind == SeparatorKind::Comma);
             let begins = item.label.as_ref().unwrap_or(content);

@@ -4,7 +4,7 @@
 //! that they use; the root is the last.
 
 use super::LIBRARY;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Problems};
 use crate::source::{FileId, Source, Sources, Span, World};
 use crate::syntax::ast::{Entry, File, UseFrom, Word};
 use crate::syntax::parse;
@@ -26,12 +26,12 @@ pub(super) struct Unit {
 pub(super) struct Loaded {
     pub(super) sources: Sources,
     pub(super) units: Vec<Unit>,
-    pub(super) said: Vec<Diagnostic>,
+    pub(super) said: Problems,
 }
 
 /// Reads the root and what it uses.
 pub(super) fn load(world: &dyn World, root: Source) -> Loaded {
-    let loaded = Loaded { sources: Sources::default(), units: Vec::new(), said: Vec::new() };
+    let loaded = Loaded { sources: Sources::default(), units: Vec::new(), said: Problems::default() };
     let mut loader = Loader { world, loaded, open: Vec::new(), count: 0 };
     // Defaults may name its declarations.
     for (name, text) in LIBRARY {

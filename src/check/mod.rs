@@ -36,7 +36,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashSet};
 
 use crate::diagnostic::{Diagnostic, Problems, Severity};
-use crate::source::{Source, Sources, Span, World};
+use crate::source::{FileId, Source, Sources, Span, World};
 use crate::study::Study;
 use crate::syntax::one_line;
 
@@ -78,13 +78,11 @@ pub struct Named {
 /// Checks a file and what it uses.
 pub fn check(world: &dyn World, root: Source) -> Checked {
     let loaded = load::load(world, root);
-    let (studies, origins, said, names) = {
+    let (studies, origins, problems, names) = {
         let checker = Checker::new(&loaded.sources, &loaded.units, loaded.said);
         let (studies, origins) = checker.file();
         (studies, origins, checker.said.into_inner().list, checker.named.into_inner().into_iter().collect())
     };
-    let mut problems = Problems::default();
-    problems.extend(said);
     let studies = if problems.has_errors() { Vec::new() } else { studies };
     Checked { sources: loaded.sources, problems, studies, origins, names }
 }
@@ -101,8 +99,8 @@ struct Checker<'a> {
     names: Vec<Names<'a>>,
     said: RefCell<Said>,
     named: RefCell<BTreeSet<Named>>,
-    /// So many diagnostics are about texts that could not be read.
-    unreadable: usize,
+    /// Where errors begin that are about what could not be read.
+    unreadable: BTreeSet<(FileId, u32)>,
     /// Addresses of what is being evaluated, to find cycles.
     active: RefCell<Vec<usize>>,
     /// Addresses on a cycle that has been said.
@@ -113,14 +111,34 @@ struct Checker<'a> {
 /// Diagnostics, one for each place and code: a declaration that serves many arms is at fault once.
 #[derive(Default)]
 struct Said {
-    list: Vec<Diagnostic>,
+    list: Problems,
+    /// How often something was said, listed or not.
+    count: usize,
     seen: HashSet<(Span, &'static str)>,
+    /// Where errors begin.
+    errors: BTreeSet<(FileId, u32)>,
+}
+
+impl Said {
+    fn push(&mut self, diagnostic: Diagnostic) {
+        self.count += 1;
+        if diagnostic.severity == Severity::Error {
+            self.errors.insert((diagnostic.span.file, diagnostic.span.start));
+        }
+        self.list.push(diagnostic);
+    }
+}
+
+/// Whether one of the places that are at fault lies inside `span`.
+fn is_among(errors: &BTreeSet<(FileId, u32)>, span: Span) -> bool {
+    errors.range((span.file, span.start)..(span.file, span.end.max(span.start + 1))).next().is_some()
 }
 
 impl<'a> Checker<'a> {
-    fn new(sources: &'a Sources, units: &'a [Unit], said: Vec<Diagnostic>) -> Self {
-        let unreadable = said.len();
-        let said = RefCell::new(Said { list: said, seen: HashSet::new() });
+    fn new(sources: &'a Sources, units: &'a [Unit], unread: Problems) -> Self {
+        let mut said = Said::default();
+        unread.into_iter().for_each(|unread| said.push(unread));
+        let (unreadable, said) = (said.errors.clone(), RefCell::new(said));
         let (active, circular, fuel) = (RefCell::default(), RefCell::default(), Cell::new(FUEL));
         let named = RefCell::default();
         let mut checker = Self { sources, units, names: Vec::new(), said, named, unreadable, active, circular, fuel };
@@ -146,7 +164,7 @@ impl<'a> Checker<'a> {
     fn say(&self, diagnostic: Diagnostic) {
         let mut said = self.said.borrow_mut();
         if said.seen.insert((diagnostic.span, diagnostic.code)) {
-            said.list.push(diagnostic);
+            said.push(diagnostic);
         }
     }
 
@@ -158,23 +176,17 @@ impl<'a> Checker<'a> {
 
     /// Whether an error has been said about words inside `span`.
     fn is_at_fault(&self, span: Span) -> bool {
-        self.is_among(usize::MAX, span)
+        is_among(&self.said.borrow().errors, span)
     }
 
     /// Whether something inside `span` could not be read.
     fn is_unreadable(&self, span: Span) -> bool {
-        self.is_among(self.unreadable, span)
+        is_among(&self.unreadable, span)
     }
 
-    /// Whether one of the first `count` diagnostics is an error about words inside `span`.
-    fn is_among(&self, count: usize, span: Span) -> bool {
-        let inside = |said: &Diagnostic| {
-            said.severity == Severity::Error
-                && said.span.file == span.file
-                && span.start <= said.span.start
-                && said.span.start < span.end.max(span.start + 1)
-        };
-        self.said.borrow().list.iter().take(count).any(inside)
+    /// Whether so much is wrong that looking further serves nobody.
+    fn has_enough(&self) -> bool {
+        self.said.borrow().list.is_full()
     }
 
     /// Runs `evaluate`, which may come back here for the same `address`: that is a cycle.

@@ -154,10 +154,10 @@ impl<'a> Checker<'a> {
         let teacher = teacher.clone();
         let [on_data, on_model, on_training] = keys;
         let timeline = memo.timelines.entry([on_data, on_model, on_training, key(&on_schedule)]).or_insert_with(|| {
-            let before = self.said.borrow().list.len();
+            let before = self.said.borrow().count;
             let blame = schedule.record.blame;
             let timeline = self.timeline(&schedule.value, blame, &model.value, &training.value, &data.value);
-            let has_failed = timeline.is_none() && self.said.borrow().list.len() > before;
+            let has_failed = timeline.is_none() && self.said.borrow().count > before;
             (!has_failed).then_some(timeline)
         });
         let timeline = timeline.clone()?;

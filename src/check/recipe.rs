@@ -213,6 +213,9 @@ impl Scheduled {
     }
 }
 
+/// Events that are walked through in looking for every error of a schedule.
+const MOST_WALKED: usize = 200_000;
+
 /// The timeline, or every error: after one at an event, the schedule is looked at without that event.
 fn every_error(
     schedule: &Schedule,
@@ -228,8 +231,12 @@ fn every_error(
             Ok(timeline) => return (errors.is_empty().then_some(timeline), errors),
             Err(error) => match error.event.filter(|event| *event < left.len()) {
                 Some(event) => {
+                    let is_enough = matches!(error.kind, Fault::TooManyEvents(_));
                     schedule.events.remove(event);
                     errors.push(TimelineError { event: Some(left.remove(event)), ..error });
+                    if is_enough || errors.len() * schedule.events.len() > MOST_WALKED {
+                        return (None, errors);
+                    }
                 }
                 // With events taken out, what is said of the end may not be true.
                 None => {

@@ -26,12 +26,12 @@ impl<'a> Checker<'a> {
         let (mut studies, mut origins) = (Vec::new(), Vec::new());
         for unit in 0..self.units.len() {
             let declared: Vec<_> = self.names[unit].own(unit).collect();
-            for declared in declared.iter().filter(|declared| declared.kind != Kind::Study) {
+            for declared in declared.iter().filter(|declared| declared.kind != Kind::Study).take_while(|_| !self.has_enough()) {
                 if let Some(record) = self.alone(*declared) {
                     self.stands_alone(&record);
                 }
             }
-            for declared in declared.iter().filter(|declared| declared.kind == Kind::Study) {
+            for declared in declared.iter().filter(|declared| declared.kind == Kind::Study).take_while(|_| !self.has_enough()) {
                 let made = self.alone(*declared).and_then(|record| self.study(unit, &record));
                 // Studies of files that are used are checked, and not run.
                 if let Some((study, from)) = made.filter(|_| unit + 1 == self.units.len()) {
@@ -266,7 +266,7 @@ impl<'a> Checker<'a> {
     fn top_level_lets(&self) {
         for (unit, names) in self.names.iter().enumerate() {
             let env = super::record::Env::of_unit(unit);
-            for name in names.bindings() {
+            for name in names.bindings().take_while(|_| !self.has_enough()) {
                 if let Some((_, binding)) = names.binding(name).filter(|(of, _)| *of == unit)
                     && !matches!(binding.value.parts.as_slice(), [Expr { kind: ExprKind::Text(_), .. }])
                 {

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::source::{Source, World};
 
-/// Larger texts are refused: a study is written by hand.
+/// Larger files are not even read; what is read and still too long for a text is said like any other fault.
 const LARGEST_TEXT: u64 = 16 << 20;
 
 /// Reads `.exp` files.

@@ -50,6 +50,20 @@ pub struct Moment {
 }
 
 impl Scalar {
+    /// How many numbers and operations it is made of.
+    pub fn terms(&self) -> usize {
+        1 + match self {
+            Scalar::Number(_) | Scalar::Layer | Scalar::Depth | Scalar::ActiveDepth | Scalar::Step => 0,
+            Scalar::Sqrt(inner) => inner.terms(),
+            Scalar::Add(a, b)
+            | Scalar::Subtract(a, b)
+            | Scalar::Multiply(a, b)
+            | Scalar::Divide(a, b)
+            | Scalar::Power(a, b)
+            | Scalar::Min(a, b)
+            | Scalar::Max(a, b) => a.terms() + b.terms(),
+        }
+    }
     /// Its value at a moment.
     pub fn at(&self, moment: &Moment) -> f64 {
         match self {

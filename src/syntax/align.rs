@@ -3,7 +3,7 @@
 //! Owns which words stand below one another: the values of fields, what follows the colons of statements of one kind, the `over`s of
 //! axes. Deliberately sees tokens alone. Invariant: a column depends on the words of the body, never on the space between them.
 
-use super::print::Split;
+use super::print::{Split, WIDTH};
 use super::tokens::{Begins, Kind, Token};
 
 /// Where the values of fields begin in a body of a declaration, behind its indent; `None` where statements are sentences.
@@ -67,13 +67,23 @@ fn width(tokens: &[Token<'_>], first: usize, last: usize) -> usize {
     line(tokens, first, last).chars().count()
 }
 
-/// Columns that the rest of a line takes behind a brace: the body, and what follows it before anything that may begin a line.
-pub(super) fn rest(tokens: &[Token<'_>], open: usize, close: usize) -> usize {
+/// Whether the rest of a line behind a brace takes at most so many columns: the body, and what follows it before anything that may
+/// begin a line.
+pub(super) fn fits(tokens: &[Token<'_>], (open, close): (usize, usize), columns: usize) -> bool {
     let ends = |token: &Token<'_>| {
         token.lines > 0 || token.begins != Begins::Nothing || matches!(token.kind, Kind::Comment | Kind::Close | Kind::Comma)
     };
-    let more = tokens[close + 1..].iter().take_while(|token| !ends(token)).count();
-    width(tokens, open, close + more) - 1
+    let closes = |at: usize| tokens.get(at).is_some_and(|token| token.kind == Kind::Close);
+    let mut taken = 0;
+    for (at, token) in tokens.iter().enumerate().skip(open + 1).take_while(|(at, token)| *at <= close || !ends(token)) {
+        if token.kind != Kind::Comma || !closes(at + 1) {
+            taken += usize::from(apart(tokens, at)) + token.text.chars().count();
+        }
+        if taken > columns {
+            return false;
+        }
+    }
+    true
 }
 
 /// A statement that begins a line.
@@ -111,13 +121,14 @@ pub(super) fn align(
         pads[statement.head + 1] = least.max(longest.unwrap_or(0));
     }
     for run in leading.chunk_by(|a, b| tokens[a.head].text == tokens[b.head].text && !b.after_gap) {
-        // The token that moves, and how far it is from the head on its own.
+        // The token that moves, and how far it is from the head on its own. A label that is too long moves no other.
         let moved = |statement: &Leading| match (statement.colon, statement.over) {
             (Some(colon), _) => Some((colon + 1, width(tokens, statement.head, colon) + 1)),
             (None, Some(over)) => Some((over, width(tokens, statement.head, over - 1) + 1)),
             (None, None) => None,
         };
-        let column = run.iter().filter_map(moved).map(|(_, column)| column).max().unwrap_or(0);
+        let columns = run.iter().filter_map(moved).map(|(_, column)| column);
+        let column = columns.filter(|column| *column <= WIDTH).max().unwrap_or(0);
         for (at, _) in run.iter().filter_map(moved).filter(|(at, _)| tokens[*at].lines == 0) {
             pads[at] = column;
         }

@@ -3,6 +3,8 @@
 //! Owns the step from pest's pairs to the [`ast`](super::ast) and what is said where the grammar gave up. An item or entry that the
 //! grammar cannot read is skipped by it as a whole; it is then read once more, alone, to find where it goes wrong.
 
+use std::ops::Range;
+
 use pest::Parser;
 use pest::iterators::Pair;
 
@@ -13,7 +15,7 @@ use super::ast::{
 use super::grammar::{Grammar, Rule};
 use super::scan;
 use super::{number, symbols};
-use crate::diagnostic::{Diagnostic, guess};
+use crate::diagnostic::{Diagnostic, Problems, guess};
 use crate::source::{FileId, Span};
 
 /// Operators in one expression: more are refused, since trees are walked recursively.
@@ -24,7 +26,7 @@ pub fn parse(file: FileId, text: &str) -> (File, Vec<Diagnostic>) {
     let mut scanned = scan::scan(file, text);
     let diagnostics = std::mem::take(&mut scanned.diagnostics);
     if scanned.hopeless {
-        return (File::default(), diagnostics);
+        return (File::default(), diagnostics.into_iter().collect());
     }
     let mut reader = Reader { file, text, scanned: &scanned, diagnostics };
     let tree = match Grammar::parse(Rule::file, &scanned.masked) {
@@ -34,14 +36,14 @@ pub fn parse(file: FileId, text: &str) -> (File, Vec<Diagnostic>) {
             File::default()
         }
     };
-    (tree, reader.diagnostics)
+    (tree, reader.diagnostics.into_iter().collect())
 }
 
 struct Reader<'a> {
     file: FileId,
     text: &'a str,
     scanned: &'a scan::Scanned,
-    diagnostics: Vec<Diagnostic>,
+    diagnostics: Problems,
 }
 
 impl Reader<'_> {
@@ -61,7 +63,7 @@ impl Reader<'_> {
                     Rule::let_entry => entries.push(Entry::Let(self.binding(pair))),
                     Rule::declaration => entries.push(Entry::Declaration(self.declaration(pair))),
                     Rule::docs => self.describes_nothing(pair),
-                    _ => self.bad(&pair, Rule::entry_alone),
+                    _ => self.bad(pair.as_span().start()..pair.as_span().end(), Rule::entry_alone),
                 }
             }
         }
@@ -128,21 +130,22 @@ impl Reader<'_> {
         let mut separator: Option<Separator> = None;
         for pair in pair.into_inner() {
             match pair.as_rule() {
-                Rule::separator => separator = self.separator(pair),
-                Rule::item => {
-                    let item = pair.into_inner().next().and_then(|pair| self.item(pair));
-                    items.extend(item.map(|item| Item { separator: separator.take(), ..item }));
-                }
-                _ => {}
+                Rule::separator => separator = Some(self.separator(&pair)),
+                Rule::comment => {}
+                _ => items.extend(self.item(pair).map(|item| Item { separator: separator.take(), ..item })),
             }
         }
+        items.shrink_to_fit();
         Block { items, span }
     }
 
-    fn separator(&self, pair: Pair<'_, Rule>) -> Option<Separator> {
-        let inner = pair.into_inner().find(|pair| matches!(pair.as_rule(), Rule::comma | Rule::line))?;
-        let kind = if inner.as_rule() == Rule::comma { SeparatorKind::Comma } else { SeparatorKind::Line };
-        Some(Separator { kind, span: self.span(&inner) })
+    fn separator(&self, pair: &Pair<'_, Rule>) -> Separator {
+        let start = pair.as_span().start();
+        let blanks = pair.as_str().len() - pair.as_str().trim_start_matches([' ', '\t', '\r']).len();
+        let is_comma = pair.as_str()[blanks..].starts_with(',');
+        let kind = if is_comma { SeparatorKind::Comma } else { SeparatorKind::Line };
+        let at = self.scanned.place(start + blanks);
+        Separator { kind, span: Span::new(self.file, at..at + usize::from(is_comma)) }
     }
 
     fn item(&mut self, pair: Pair<'_, Rule>) -> Option<Item> {
@@ -154,12 +157,16 @@ impl Reader<'_> {
             }
             Rule::content => {
                 let (mut doc, mut lead, mut phrases) = (None, None, Vec::new());
-                for pair in pair.into_inner() {
-                    match pair.as_rule() {
-                        Rule::docs => doc = Some(docs(&pair)),
-                        Rule::lead => lead = pair.into_inner().next().map(|name| self.primary(name)),
+                for inner in pair.clone().into_inner() {
+                    match inner.as_rule() {
+                        Rule::tail => {
+                            self.bad_lines(&pair);
+                            return None;
+                        }
+                        Rule::docs => doc = Some(docs(&inner)),
+                        Rule::lead => lead = inner.into_inner().next().map(|name| self.primary(name)),
                         Rule::phrase => {
-                            let mut phrase = self.phrase(pair);
+                            let mut phrase = self.phrase(inner);
                             if let Some(lead) = lead.take() {
                                 phrase.span = lead.span.to(phrase.span);
                                 phrase.parts.insert(0, lead);
@@ -184,19 +191,21 @@ impl Reader<'_> {
                 None
             }
             _ => {
-                self.bad(&pair, Rule::item_alone);
+                self.bad(pair.as_span().start()..pair.as_span().end(), Rule::item_alone);
                 None
             }
         }
     }
 
     fn phrase(&mut self, pair: Pair<'_, Rule>) -> Phrase {
-        let parts: Vec<Expr> = pair
+        let mut parts: Vec<Expr> = pair
             .clone()
             .into_inner()
             .filter(|pair| pair.as_rule() == Rule::expression)
             .map(|pair| self.expression(pair))
             .collect();
+        // Most have one.
+        parts.shrink_to_fit();
         let span = match (parts.first(), parts.last()) {
             (Some(first), Some(last)) => first.span.to(last.span),
             _ => self.span(&pair),
@@ -317,30 +326,51 @@ impl Reader<'_> {
         }
     }
 
+    /// Says where an item goes wrong that ends in what cannot follow. Where an operator ended a line, its value may be missing, and
+    /// what stands below be a statement: such lines are looked at one by one.
+    fn bad_lines(&mut self, pair: &Pair<'_, Rule>) {
+        let mut line = pair.as_span().start();
+        let parts = pair.clone().into_inner().filter(|part| part.as_rule() == Rule::phrase).flat_map(Pair::into_inner);
+        for expression in parts.filter(|part| part.as_rule() == Rule::expression) {
+            let mut operator: Option<usize> = None;
+            for part in expression.into_inner().filter(|part| part.as_rule() != Rule::comment) {
+                let span = part.as_span();
+                if let Some(end) = operator.take().filter(|end| self.scanned.masked[*end..span.start()].contains('\n')) {
+                    self.bad(line..end, Rule::item_alone);
+                    line = span.start();
+                }
+                operator = (part.as_rule() == Rule::operator).then_some(span.end());
+            }
+        }
+        self.bad(line..pair.as_span().end(), Rule::item_alone);
+    }
+
     /// Says where a skipped fragment goes wrong: it is read once more by the strict `rule`.
-    fn bad(&mut self, pair: &Pair<'_, Rule>, rule: Rule) {
-        let fragment = pair.as_str().trim_end();
-        let whole = self.span(pair);
+    fn bad(&mut self, masked: Range<usize>, rule: Rule) {
+        if self.diagnostics.is_full() {
+            return;
+        }
+        let fragment = self.scanned.masked[masked.clone()].trim_end();
+        let whole = Span::new(self.file, self.scanned.place(masked.start)..self.scanned.place(masked.end));
         let inside = |said: &Diagnostic| said.code == "unclosed-bracket" && whole.range().contains(&(said.span.start as usize));
-        if self.diagnostics.iter().any(inside) || self.misspelt_keyword(pair, rule) {
+        if self.diagnostics.iter().any(inside) || self.misspelt_keyword(masked.start, fragment, rule) {
             return;
         }
         match Grammar::parse(rule, fragment) {
             Ok(_) => {
-                let end = self.scanned.place(pair.as_span().start() + fragment.len()) as u32;
+                let end = self.scanned.place(masked.start + fragment.len()) as u32;
                 let span = Span { end, ..whole };
                 self.diagnostics.push(Diagnostic::error("unexpected-token", "this cannot stand here", span));
             }
-            Err(error) => self.syntax_error(&error, pair.as_span().start()),
+            Err(error) => self.syntax_error(&error, masked.start),
         }
     }
 
     /// `ues std.placements (pre)`: no declaration has a dotted name or a text for its name; `lte y = norm(x)`: no item has an
     /// equals sign.
-    fn misspelt_keyword(&mut self, pair: &Pair<'_, Rule>, rule: Rule) -> bool {
-        let docs = pair.clone().into_inner().find(|pair| pair.as_rule() == Rule::docs);
-        let start = docs.map_or(pair.as_span().start(), |docs| docs.as_span().end());
-        let fragment = &pair.as_str()[start - pair.as_span().start()..];
+    fn misspelt_keyword(&mut self, start: usize, fragment: &str, rule: Rule) -> bool {
+        let described = Grammar::parse(Rule::docs, fragment).map_or(0, |docs| docs.as_str().len());
+        let (start, fragment) = (start + described, &fragment[described..]);
         let Some((word, rest)) = fragment.split_once([' ', '\t']) else { return false };
         let name = rest.trim_start().split(['(', ' ', '\t']).next().unwrap_or("");
         let is_use = (name.contains('.') || name.starts_with('"')) && rest.contains('(');

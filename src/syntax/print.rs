@@ -10,8 +10,8 @@ use super::{align, parse};
 use crate::diagnostic::Problems;
 use crate::source::{FileId, Source};
 
-/// A body written on one line stays there up to this column.
-const WIDTH: usize = 100;
+/// A body written on one line stays there up to this column; nothing is set below what stands behind it.
+pub(super) const WIDTH: usize = 100;
 /// Columns by which a body, and what hangs on a bracket, is indented.
 const INDENT: usize = 2;
 /// At least so many blanks stand before a comment behind words.
@@ -32,7 +32,8 @@ pub fn print(source: &Source, vocabulary: Vocabulary<'_>) -> Result<String, Prob
     let file =
         Bracket { brace: true, split: Split::Lines, indent: 0, close: 0, head: "", in_field: false, hang: INDENT, marks: false };
     let pads = vec![0; tokens.len()];
-    let mut printer = Printer { tokens: &tokens, vocabulary, pads, lines: Vec::new(), open: vec![file], entry: "" };
+    let near = Near::new(&tokens);
+    let mut printer = Printer { tokens: &tokens, near, vocabulary, pads, lines: Vec::new(), open: vec![file], entry: "" };
     for at in 0..tokens.len() {
         printer.token(at);
     }
@@ -80,6 +81,8 @@ struct Bracket<'a> {
 struct Line<'a> {
     /// What stands on it, indent included.
     code: String,
+    /// Its columns.
+    width: usize,
     /// Behind the code.
     comment: Option<&'a str>,
     /// Nothing can follow on it.
@@ -94,8 +97,51 @@ enum Place {
     Line { indent: usize, empty: bool },
 }
 
+/// For each token, the ones around it that comments are passed over for.
+struct Near {
+    /// The token itself or the first behind it that is neither comment nor description.
+    head: Vec<usize>,
+    /// The token itself or the first behind it that is no comment.
+    word: Vec<usize>,
+    /// The token itself or the first behind it that is neither comment nor comma.
+    item: Vec<usize>,
+    /// The last before it that is no comment.
+    before: Vec<Option<usize>>,
+    /// The last before it that is neither comment nor description.
+    word_before: Vec<Option<usize>>,
+}
+
+impl Near {
+    fn new(tokens: &[Token<'_>]) -> Self {
+        let behind = |skipped: [Kind; 2]| {
+            let mut behind: Vec<usize> = (0..=tokens.len()).collect();
+            for at in (0..tokens.len()).rev().filter(|at| skipped.contains(&tokens[*at].kind)) {
+                behind[at] = behind[at + 1];
+            }
+            behind
+        };
+        let before = |skipped: [Kind; 2]| {
+            let mut last = None;
+            let note = |(at, token): (usize, &Token<'_>)| {
+                let before = last;
+                last = if skipped.contains(&token.kind) { last } else { Some(at) };
+                before
+            };
+            tokens.iter().enumerate().map(note).collect()
+        };
+        Self {
+            head: behind([Kind::Comment, Kind::Doc]),
+            word: behind([Kind::Comment, Kind::Comment]),
+            item: behind([Kind::Comment, Kind::Comma]),
+            before: before([Kind::Comment, Kind::Comment]),
+            word_before: before([Kind::Comment, Kind::Doc]),
+        }
+    }
+}
+
 struct Printer<'a> {
     tokens: &'a [Token<'a>],
+    near: Near,
     vocabulary: Vocabulary<'a>,
     /// Columns behind the beginning of its line at which a token stands at the earliest.
     pads: Vec<usize>,
@@ -110,7 +156,7 @@ impl<'a> Printer<'a> {
     fn token(&mut self, at: usize) {
         let token = self.tokens[at];
         if token.begins == Begins::Entry {
-            self.entry = self.tokens[align::head(self.tokens, at)].text;
+            self.entry = self.tokens[self.head(at)].text;
         }
         match token.kind {
             Kind::Comment => return self.comment(at),
@@ -119,6 +165,7 @@ impl<'a> Printer<'a> {
             Kind::Comma => {
                 if let Some(line) = self.lines.iter_mut().rfind(|line| !line.code.trim().is_empty()) {
                     line.code.push(',');
+                    line.width += 1;
                 }
                 return;
             }
@@ -127,7 +174,7 @@ impl<'a> Printer<'a> {
         let place = self.place(at);
         let moved = matches!(place, Place::Line { .. });
         self.put(place, token.text, self.pads[at]);
-        let end = self.column();
+        let end = self.lines.last().map_or(0, |line| line.width);
         self.mark(at, moved, end - token.text.chars().count());
         match token.kind {
             Kind::Doc => self.fill(),
@@ -139,18 +186,22 @@ impl<'a> Printer<'a> {
 
     /// Writes words at their place.
     fn put(&mut self, place: Place, text: &str, pad: usize) {
-        let begun = |indent| Line { code: " ".repeat(indent) + text, comment: None, full: false };
+        let begun = |indent: usize| {
+            let width = indent + text.chars().count();
+            Line { code: " ".repeat(indent) + text, width, comment: None, full: false }
+        };
         match place {
             Place::Here { apart } => {
                 let start = self.bracket().indent;
                 let Some(line) = self.lines.last_mut() else { return self.lines.push(begun(0)) };
-                let blanks = (start + pad).saturating_sub(line.code.chars().count()).max(usize::from(apart));
+                let blanks = (start + pad).saturating_sub(line.width).max(usize::from(apart));
                 line.code.push_str(&" ".repeat(blanks));
                 line.code.push_str(text);
+                line.width += blanks + text.chars().count();
             }
             Place::Line { indent, empty } => {
                 if empty {
-                    self.lines.push(Line { code: String::new(), comment: None, full: true });
+                    self.lines.push(Line { code: String::new(), width: 0, comment: None, full: true });
                 }
                 self.lines.push(begun(indent));
             }
@@ -165,7 +216,7 @@ impl<'a> Printer<'a> {
             return;
         }
         // It stands above what follows, with the indent of that.
-        let next = (at + 1..self.tokens.len()).find(|next| !matches!(self.tokens[*next].kind, Kind::Comment | Kind::Comma));
+        let next = Some(self.near.item[at]).filter(|next| *next < self.tokens.len());
         let inner = self.bracket().indent;
         let (indent, between) = match next.map(|next| (self.tokens[next], next)) {
             None => (0, true),
@@ -210,7 +261,7 @@ impl<'a> Printer<'a> {
     /// The column of an item that begins a line.
     fn item(&self, at: usize, pushed: bool) -> Option<usize> {
         let (bracket, token) = (self.bracket(), self.tokens[at]);
-        let begins = self.begins_statement(align::head(self.tokens, at));
+        let begins = self.begins_statement(self.head(at));
         if self.before(at).is_none_or(|before| before.kind != Kind::Comma) {
             return Some(bracket.indent);
         }
@@ -235,14 +286,14 @@ impl<'a> Printer<'a> {
     /// Notes where further lines of a statement begin.
     fn mark(&mut self, at: usize, moved: bool, start: usize) {
         let token = self.tokens[at];
-        let before = self.tokens[..at].iter().rfind(|token| !matches!(token.kind, Kind::Comment | Kind::Doc));
+        let before = self.near.word_before[at].map(|before| self.tokens[before].kind);
         let is_head = token.kind != Kind::Doc
             && (token.begins != Begins::Nothing || self.before(at).is_some_and(|before| before.kind == Kind::Doc));
         let begins = self.begins_statement(at);
-        let goes_on = !begins && before.is_some_and(|before| before.kind == Kind::Comma) && self.bracket().in_field;
+        let goes_on = !begins && before == Some(Kind::Comma) && self.bracket().in_field;
         let is_field = begins && token.text != "let";
         let Some(bracket) = self.open.last_mut().filter(|bracket| bracket.brace) else { return };
-        if std::mem::take(&mut bracket.marks) && !moved {
+        if std::mem::take(&mut bracket.marks) && !moved && start <= WIDTH {
             bracket.hang = start;
         }
         if is_head && !goes_on {
@@ -262,11 +313,12 @@ impl<'a> Printer<'a> {
         let split = match brace {
             _ if is_empty => Split::No,
             true if inside.iter().any(|token| token.lines > 0) => Split::Lines,
-            true if end + align::rest(self.tokens, at, close) > WIDTH => Split::Wrapped,
+            true if !align::fits(self.tokens, (at, close), WIDTH.saturating_sub(end)) => Split::Wrapped,
             false if inside[0].lines > 0 || inside[0].kind == Kind::Comment => Split::Lines,
             _ => Split::No,
         };
-        let (inner, outer) = if brace || split != Split::No { (indent + INDENT, indent) } else { (end, end - 1) };
+        let hangs = brace || split != Split::No || end > WIDTH;
+        let (inner, outer) = if hangs { (indent + INDENT, indent) } else { (end, end - 1) };
         let hang = inner + INDENT;
         self.open.push(Bracket { brace, split, indent: inner, close: outer, head: "", in_field: false, hang, marks: false });
         if brace && split != Split::No {
@@ -285,8 +337,9 @@ impl<'a> Printer<'a> {
     fn bracket(&self) -> &Bracket<'a> {
         &self.open[self.open.len() - 1]
     }
-    fn column(&self) -> usize {
-        self.lines.last().map_or(0, |line| line.code.chars().count())
+    /// The first word of an entry or an item that begins with this token, behind its description.
+    fn head(&self, at: usize) -> usize {
+        self.near.head[at].min(self.tokens.len() - 1)
     }
     /// Where the last line begins.
     fn indent(&self) -> usize {
@@ -298,10 +351,10 @@ impl<'a> Printer<'a> {
         if bracket.brace { bracket.hang } else { bracket.indent }
     }
     fn next(&self, at: usize) -> Option<Token<'a>> {
-        self.tokens[at + 1..].iter().find(|token| token.kind != Kind::Comment).copied()
+        self.tokens.get(self.near.word[at + 1]).copied()
     }
     fn before(&self, at: usize) -> Option<Token<'a>> {
-        self.tokens[..at].iter().rfind(|token| token.kind != Kind::Comment).copied()
+        self.near.before[at].map(|before| self.tokens[before])
     }
     /// Whether no line stands above in the file or the body.
     fn is_first(&self) -> bool {
@@ -311,16 +364,15 @@ impl<'a> Printer<'a> {
 
 /// Sets comments behind words, on lines that follow one another below each other.
 fn finish(mut lines: Vec<Line<'_>>) -> String {
-    let width = |line: &Line<'_>| line.code.chars().count();
     let is_remark = |line: &&Line<'_>| line.comment.is_some() && !line.code.trim().is_empty();
     let mut first = 0;
     while first < lines.len() {
         let run = lines[first..].iter().take_while(is_remark).count();
         // A line that is too long pushes no other.
-        let widths = lines[first..first + run].iter().map(width).filter(|width| *width <= WIDTH);
+        let widths = lines[first..first + run].iter().map(|line| line.width).filter(|width| *width <= WIDTH);
         let column = widths.max().unwrap_or(0) + COMMENT_GAP;
         for line in &mut lines[first..first + run] {
-            let blanks = column.saturating_sub(width(line)).max(COMMENT_GAP);
+            let blanks = column.saturating_sub(line.width).max(COMMENT_GAP);
             line.code.push_str(&" ".repeat(blanks));
         }
         first += run.max(1);

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Problems};
 use crate::source::{FileId, Span};
 
 /// What the grammar reads where there was no token.
@@ -16,13 +16,16 @@ pub const HOLE: u8 = 1;
 /// Brackets nest at most this deep: the grammar and the checker walk trees recursively, on the stacks of threads too.
 pub const DEEPEST: usize = 64;
 
+/// Longer texts are refused, in bytes: a study is written by hand, and its tree takes a hundred times the space of its text.
+pub const LONGEST_TEXT: usize = 512 << 10;
+
 /// A text without lexical faults, and what was wrong with it.
 pub struct Scanned {
     /// What the grammar reads.
     pub masked: String,
     /// In the order found.
-    pub diagnostics: Vec<Diagnostic>,
-    /// Nothing more should be said about this text: it is nested too deep to be read.
+    pub diagnostics: Problems,
+    /// Nothing more should be said about this text: it is too long or nested too deep to be read.
     pub hopeless: bool,
     /// Where brackets were added, as bytes of `masked`, and how many had been before.
     added: Vec<(Range<usize>, usize)>,
@@ -37,15 +40,23 @@ impl Scanned {
     }
     /// Whether a byte of what the grammar reads was added.
     pub fn is_added(&self, masked: usize) -> bool {
-        self.added.iter().any(|(added, _)| added.contains(&masked))
+        let before = self.added.partition_point(|(added, _)| added.start <= masked);
+        before.checked_sub(1).is_some_and(|last| self.added[last].0.contains(&masked))
     }
 }
 
 /// Looks through `text`.
 pub fn scan(file: FileId, text: &str) -> Scanned {
+    let mut scanned = Scanned { masked: String::new(), diagnostics: Problems::default(), hopeless: false, added: Vec::new() };
+    if text.len() > LONGEST_TEXT {
+        let message = format!("a text of more than {} KiB", LONGEST_TEXT >> 10);
+        let said = Diagnostic::error("text-too-long", message, Span::new(file, 0..0));
+        scanned.diagnostics.push(said.hint("move some of it into a file of its own, and take it from there with `use`"));
+        return Scanned { hopeless: true, ..scanned };
+    }
     let masked = text.as_bytes().to_vec();
-    let (diagnostics, open, closers) = (Vec::new(), Vec::new(), Vec::new());
-    let mut scanner = Scanner { file, text, masked, diagnostics, open, closers, hopeless: false };
+    let (diagnostics, open, closers) = (Problems::default(), Vec::new(), Vec::new());
+    let mut scanner = Scanner { file, text, masked, diagnostics, open, closers, line: 0..0, hopeless: false };
     scanner.run();
     // Only whole characters were replaced, each by as many single bytes as it had.
     let read = String::from_utf8_lossy(&scanner.masked);
@@ -64,11 +75,13 @@ struct Scanner<'a> {
     file: FileId,
     text: &'a str,
     masked: Vec<u8>,
-    diagnostics: Vec<Diagnostic>,
+    diagnostics: Problems,
     /// Open brackets with their places.
     open: Vec<(u8, usize)>,
     /// Brackets to add before bytes of the text, in its order.
     closers: Vec<(usize, String)>,
+    /// Bytes between which no line ends, the last that were asked about, up to where one does.
+    line: Range<usize>,
     hopeless: bool,
 }
 
@@ -147,19 +160,26 @@ impl Scanner<'_> {
         let name = word(rest);
         let mut rest = &rest[name..];
         if rest.starts_with('(') {
-            let mut depth = 0usize;
-            let end = rest.bytes().position(|byte| {
-                depth = if byte == b'(' { depth + 1 } else { depth.saturating_sub(usize::from(byte == b')')) };
-                depth == 0
-            });
+            // What is nested deeper is too deep anyway: the search ends there, since every line may begin one.
+            let (mut depth, mut end) = (0, None);
+            for (at, byte) in rest.bytes().enumerate() {
+                depth = if byte == b'(' { depth + 1 } else { depth - usize::from(byte == b')') };
+                if depth == 0 || depth > DEEPEST {
+                    end = (depth == 0).then_some(at);
+                    break;
+                }
+            }
             rest = end.map_or("", |end| &rest[end + 1..]);
         }
         let rest = rest.trim_start_matches([' ', '\t']);
         name > 0 && (rest.starts_with('{') || rest.starts_with('=') && !rest.starts_with("=="))
     }
 
-    fn line_end(&self, at: usize) -> usize {
-        self.text[at..].find('\n').map_or(self.text.len(), |length| at + length)
+    fn line_end(&mut self, at: usize) -> usize {
+        if !self.line.contains(&at) {
+            self.line = at..self.text[at..].find('\n').map_or(self.text.len(), |length| at + length);
+        }
+        self.line.end
     }
     fn word_end(&self, at: usize) -> usize {
         let length =
@@ -239,7 +259,8 @@ impl Scanner<'_> {
     }
     /// Hides a bracket inside a body that is not closed before `end`, with the rest of its line: what stands below is statements.
     fn hide(&mut self, place: usize, end: usize) {
-        self.mask(place, self.line_end(place).min(end));
+        let line_end = self.text[place..end].find('\n').map_or(end, |length| place + length);
+        self.mask(place, line_end);
     }
     fn unclosed(&mut self, bracket: u8, place: usize) {
         let message = format!("`{}` is not closed", char::from(bracket));
@@ -249,18 +270,19 @@ impl Scanner<'_> {
 
     fn number(&mut self, start: usize) -> usize {
         let bytes = self.text.as_bytes();
-        let mut end = start;
+        let (mut end, mut letters) = (start, 0);
         while let Some(byte) = bytes.get(end) {
             let sign_of_exponent = matches!(byte, b'+' | b'-')
                 && matches!(bytes[end - 1], b'e' | b'E')
                 && bytes.get(end + 1).is_some_and(u8::is_ascii_digit)
-                && !self.text[start..end - 1].contains(|c: char| c.is_ascii_alphabetic());
+                && letters == 1;
             if self.text[end..].starts_with("..") {
                 break;
             }
             if !(byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'%') || (end > start && sign_of_exponent)) {
                 break;
             }
+            letters += usize::from(byte.is_ascii_alphabetic());
             end += 1;
         }
         if let Err(reason) = super::number::read(&self.text[start..end]) {

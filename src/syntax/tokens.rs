@@ -74,9 +74,12 @@ fn read(text: &str, rule: Rule) -> Option<Vec<Token<'_>>> {
     for pair in pairs.flatten() {
         let span = pair.as_span();
         let kind = match pair.as_rule() {
-            Rule::entry | Rule::item => {
-                reader.gap(span.start());
-                reader.begins = if pair.as_rule() == Rule::entry { Begins::Entry } else { Begins::Item };
+            Rule::entry => {
+                reader.begin(span.start(), Begins::Entry);
+                continue;
+            }
+            Rule::let_item | Rule::content => {
+                reader.begin(span.start(), Begins::Item);
                 continue;
             }
             Rule::comment => Kind::Comment,
@@ -109,6 +112,11 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    fn begin(&mut self, at: usize, begins: Begins) {
+        self.gap(at);
+        self.begins = begins;
+    }
+
     /// Reads up to `end` what the grammar has no rule for: white space, punctuation, `use`, `let`.
     fn gap(&mut self, end: usize) {
         while let Some(byte) = self.text.as_bytes().get(self.at).filter(|_| self.at < end) {

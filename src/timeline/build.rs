@@ -13,6 +13,8 @@ use crate::study::{Action, Model, Moment, Optimizer, Schedule, Start, Training};
 
 /// More events than any experiment has; `every 1 step` for a year is a mistake.
 const MOST_EVENTS: usize = 10_000;
+/// Layers of all phases together: each phase lists its own.
+const MOST_LAID: usize = 1_000_000;
 /// Far beyond any run, far below where f64 and sums of u64 lose a step.
 const MOST_STEPS: u64 = 1_000_000_000_000;
 /// Rounds in which a percentage of an end that is told in tokens has to settle.
@@ -55,6 +57,8 @@ struct Walk<'a> {
     sets: Sets,
     /// Tokens trained on before the last event.
     seen: u128,
+    /// Layers of the drafts, one after another.
+    laid: usize,
     drafts: Vec<Draft>,
 }
 
@@ -112,7 +116,7 @@ impl<'a> Walk<'a> {
             batch: training.batch.sequences,
             data: DataPosition { shard: 0, sequence: 0 },
         };
-        let mut walk = Self { schedule, model, training, tokens, end, guess, stack, sets, seen: 0, drafts: vec![first] };
+        let mut walk = Self { schedule, model, training, tokens, end, guess, stack, sets, seen: 0, laid: 0, drafts: vec![first] };
         // An end that makes no sense is its own fault, not that of the first event.
         let horizon = walk.horizon().map_err(at_start)?;
         let percentages = schedule.events.iter().any(|event| matches!(event.moment, Moment::Fraction(_)));
@@ -167,7 +171,7 @@ impl<'a> Walk<'a> {
         if step > MOST_STEPS {
             return Err(Fault::TooManySteps(MOST_STEPS));
         }
-        if self.drafts.len() > MOST_EVENTS {
+        if self.drafts.len() > MOST_EVENTS || self.laid > MOST_LAID {
             return Err(Fault::TooManyEvents(MOST_EVENTS));
         }
         self.happen(step, actions)?;
@@ -240,6 +244,7 @@ impl<'a> Walk<'a> {
         }
         next.stack.clone_from(&self.stack.layers);
         next.block_ends = self.stack.block_ends(self.model.block);
+        self.laid += next.stack.len();
         self.drafts.push(next);
         Ok(())
     }
