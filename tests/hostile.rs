@@ -164,7 +164,12 @@ fn numbered_texts() {
         ("files", "", &|at| format!("use \"a{at}.exp\" (x)\n"), ""),
         ("seeds", "study s { seeds [0", &|at| format!(", {at}"), "] }"),
         ("events", "schedule s {\nstart with 1 block\n", &|at| format!("at step {}: grow block\n", at + 1), "end at step 9M\n}"),
-        ("events behind the end", "schedule s {\nstart with 1 block\n", &|at| format!("at step {at}: thaw all\n"), "end at step 9\n}"),
+        (
+            "events behind the end",
+            "schedule s {\nstart with 1 block\n",
+            &|at| format!("at step {at}: thaw all\n"),
+            "end at step 9\n}",
+        ),
         ("claims", "study s {\n", &|at| format!("claim c{at}: validation_ce[a] < validation_ce[b]\n"), "}"),
         ("controls", "study s {\n", &|at| format!("control c{at}: [a] with {{ width 3 }}\n"), "}"),
         ("named parts", "placement p { layer { ", &|at| format!("let y{at} = x, "), "attention(x) + ffn(x) } }"),
