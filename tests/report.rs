@@ -212,7 +212,10 @@ fn every_table_of_the_study() {
         "first_phase",
         "transition",
         "block_removal",
+        "identity",
+        "logit_lens",
         "boundary_rms",
+        "gradient_norms",
         "arms",
         "budgets",
     ];
@@ -233,7 +236,18 @@ fn every_table_of_the_study() {
     assert_eq!(controls, ["[post, grow]", "[post, joint]", "joint_long"]);
     assert_eq!(found.tables["freeze"].columns[2].label, "grow_frozen − grow");
     let figures: Vec<&str> = found.figures.iter().map(|figure| figure.name.as_str()).collect();
-    assert_eq!(figures, ["interaction", "loss", "delta", "block_removal", "boundary_rms"]);
+    let wanted = ["interaction", "loss", "delta", "block_removal", "boundary_rms", "logit_lens", "gradient_norms"];
+    assert_eq!(figures, wanted);
+    // What lies around the layers has no groups; no layer has a gain.
+    let gradients = &found.tables["gradient_norms"];
+    let columns: Vec<&str> = gradients.columns.iter().map(|column| column.label.as_str()).collect();
+    assert_eq!(columns, ["attention", "ffn", "norms", "all"]);
+    let of: Vec<&str> = gradients.rows.iter().take(12).map(|row| row.head[2].as_str()).collect();
+    let layers: Vec<String> = (1..=9).map(|layer| format!("layer {layer}")).collect();
+    assert_eq!(of[0], "embedding");
+    assert_eq!(of[1..10], layers);
+    assert_eq!(of[10..], ["entry and exit", "head"]);
+    assert_eq!(found.tables["logit_lens"].columns.len(), 4);
 }
 
 /// One step of growth: 2.0 before, 2.5 after, on the same model's two lines.

@@ -14,8 +14,6 @@ use crate::study::Ablation;
 use crate::study::{Measure, Metric, ProbeKind, ProbeMoment};
 use crate::syntax::ast::{Argument, Expr, ExprKind, ItemContent};
 
-/// Probes that the language knows and xrun cannot take yet.
-const PLANNED_PROBES: &[&str] = &["identity", "logit_lens", "gradient_norms"];
 /// More runs of an arm than anybody waits for.
 const MOST_SEEDS: u64 = 10_000;
 
@@ -80,9 +78,6 @@ impl<'a> Checker<'a> {
         let span = words.before();
         let kind = match ProbeKind::ALL.into_iter().find(|kind| kind.name() == name) {
             Some(kind) => Some(kind),
-            None if PLANNED_PROBES.contains(&name) => {
-                self.fail(Diagnostic::error("not-yet-supported", format!("the probe `{name}` cannot be taken yet"), span))
-            }
             None => self.fail(unknown_word(name, span, "a probe", &ProbeKind::ALL.map(ProbeKind::name))),
         };
         let mut moments = Vec::new();

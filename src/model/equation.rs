@@ -20,11 +20,17 @@ pub(super) struct Place<'p> {
 pub(super) struct Compiler<'n, 'a, E: Real, D: Device<E>, O> {
     network: &'n Network<'a, E, D, O>,
     program: Program<'n, E, D>,
+    silent: bool,
 }
 
 impl<'n, 'a, E: Real, D: Device<E>, O: Operations<E, D>> Compiler<'n, 'a, E, D, O> {
     pub(super) fn new(network: &'n Network<'a, E, D, O>) -> Self {
-        Self { network, program: Program { instructions: Vec::new(), result: Program::<E, D>::X } }
+        Self { network, program: Program { instructions: Vec::new(), result: Program::<E, D>::X }, silent: false }
+    }
+
+    /// Whether what sublayers say becomes 0.
+    pub(super) fn silent(self, silent: bool) -> Self {
+        Self { silent, ..self }
     }
 
     /// Adds an equation on top.
@@ -56,6 +62,7 @@ impl<'n, 'a, E: Real, D: Device<E>, O: Operations<E, D>> Compiler<'n, 'a, E, D, 
             Stream::Sublayer { sublayer, input } => {
                 let input = self.stream(input, place, bound, stopped);
                 match sublayer {
+                    _ if self.silent => Action::Scale(input, 0.0),
                     Sublayer::Attention { qkv_norm } => Action::Attention(input, network.attention(place.layer, *qkv_norm)),
                     Sublayer::Ffn => Action::Ffn(input, network.ffn(place.layer)),
                 }

@@ -10,5 +10,5 @@ mod network;
 mod params;
 
 pub use first::{Teacher, first_values};
-pub use network::{Network, Skip};
+pub use network::{Network, Without};
 pub use params::Params;

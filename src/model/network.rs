@@ -31,8 +31,18 @@ pub struct Network<'a, E: Real, D: Device<E>, O = Composed> {
     operations: std::marker::PhantomData<O>,
 }
 
-/// A block that is left out, boundary equation and all; `None` runs every layer.
-pub type Skip = Option<usize>;
+/// What a pass leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Without {
+    /// Nothing: every layer runs.
+    #[default]
+    Nothing,
+    /// A block, its norms and its boundary equation with it.
+    Block(usize),
+    /// What the sublayers of a block say, which becomes 0: the wiring around them still runs, norms included. Equal to a block whose output
+    /// projections are zero.
+    Sublayers(usize),
+}
 
 impl<'a, E: Real, D: Device<E>, O: Operations<E, D>> Network<'a, E, D, O> {
     /// A view on parameters.
@@ -75,19 +85,19 @@ impl<'a, E: Real, D: Device<E>, O: Operations<E, D>> Network<'a, E, D, O> {
     ) -> Result<Matrix<E, D>, Fault<D>> {
         let mut x = x;
         for place in places {
-            x = O::default().run(tape, &self.layer(place), rows, &x, embedded)?;
+            x = O::default().run(tape, &self.layer(place, false), rows, &x, embedded)?;
         }
         Ok(x)
     }
 
-    /// The layer at a place, and the boundary equation of a block that ends there.
-    fn layer(&self, place: usize) -> Program<'_, E, D> {
+    /// The layer at a place, and the boundary equation of a block that ends there; `silent`: its sublayers say 0.
+    fn layer(&self, place: usize, silent: bool) -> Program<'_, E, D> {
         let (first, second) = placements(self.model, place);
         let layer = format!("layers.{}", self.stack[place].0);
         let moment = self.moment(place + 1);
         let [own_attention, own_ffn, own_boundary] = ["attention", "ffn", "boundary"].map(|part| format!("{layer}.{part}"));
         let at = |own| Place { own, layer: &layer, moment };
-        let compiler = Compiler::new(self);
+        let compiler = Compiler::new(self).silent(silent);
         let compiler = match (&first.body, &second.body) {
             (Body::Layer(branches), _) | (Body::Sublayers { .. }, Body::Layer(branches)) => {
                 compiler.equation(branches.at(&moment), at(&layer))
@@ -128,28 +138,31 @@ impl<'a, E: Real, D: Device<E>, O: Operations<E, D>> Network<'a, E, D, O> {
     pub fn stream(
         &self,
         rows: &Rows<E, D>,
-        skip: Skip,
+        without: Without,
         mut seen: impl FnMut(usize, &Matrix<E, D>),
     ) -> Result<Matrix<E, D>, Fault<D>> {
         let tape = &mut crate::tensor::NoneTape;
         let embedded = self.embed(tape, rows)?;
         let mut x = embedded.clone();
         seen(0, &x);
-        for block in (0..self.block_ends.len()).filter(|block| Some(*block) != skip) {
-            x = self.layers(tape, self.block(block), rows, x, &embedded)?;
+        for block in (0..self.block_ends.len()).filter(|block| Without::Block(*block) != without) {
+            for place in self.block(block) {
+                let program = self.layer(place, without == Without::Sublayers(block));
+                x = O::default().run(tape, &program, rows, &x, &embedded)?;
+            }
             seen(block + 1, &x);
         }
         self.exit(tape, rows, &x, &embedded)
     }
 
-    /// Logits without learning; `skip` and `seen` as in [`Network::stream`].
+    /// Logits without learning; `without` and `seen` as in [`Network::stream`].
     pub fn logits(
         &self,
         rows: &Rows<E, D>,
-        skip: Skip,
+        without: Without,
         seen: impl FnMut(usize, &Matrix<E, D>),
     ) -> Result<Matrix<E, D>, Fault<D>> {
-        let x = self.stream(rows, skip, seen)?;
+        let x = self.stream(rows, without, seen)?;
         O::default().head(&mut crate::tensor::NoneTape, &x, self.table())
     }
 

@@ -1,6 +1,7 @@
 //! What each block is worth: ΔCE without it, and how far it turns the residual stream (2608.13156).
 
 use super::View;
+use crate::model::Without;
 use crate::run::record::{BlockRemoval, ProbeRecord, Real};
 use crate::run::worker::Failure;
 use crate::tensor::{Home, Matrix};
@@ -9,8 +10,8 @@ use crate::train::{evaluate, refused};
 /// One row for each block from the bottom.
 pub(super) fn probe<D: Home>(view: &View<'_, D>) -> Result<ProbeRecord, Failure> {
     let View { device, network, .. } = view;
-    let ce = |skip| evaluate(network, *device, view.parts(), None, skip).map(|seen| seen.ce);
-    let whole = ce(None)?;
+    let ce = |without| evaluate(network, *device, view.parts(), None, without).map(|seen| seen.ce);
+    let whole = ce(Without::Nothing)?;
     let mut angles = vec![0.0; network.block_ends.len()];
     for part in view.parts() {
         let rows = network.rows(device, &part).map_err(refused)?;
@@ -22,12 +23,12 @@ pub(super) fn probe<D: Home>(view: &View<'_, D>) -> Result<ProbeRecord, Failure>
             }
             before = after;
         };
-        network.stream(&rows, None, look).map_err(refused)?;
+        network.stream(&rows, Without::Nothing, look).map_err(refused)?;
     }
     let tokens = view.batch.tokens() as f64;
     let mut blocks = Vec::new();
     for (block, angle) in angles.into_iter().enumerate() {
-        blocks.push(BlockRemoval { delta_ce: Real(ce(Some(block))? - whole), angle: Real(angle / tokens) });
+        blocks.push(BlockRemoval { delta_ce: Real(ce(Without::Block(block))? - whole), angle: Real(angle / tokens) });
     }
     Ok(ProbeRecord::BlockRemoval { ce: Real(whole), blocks })
 }

@@ -1,6 +1,7 @@
 //! RMS of the residual stream after each block: r_t = sqrt(mean_d h²), its moments over tokens by class (2608.13156).
 
 use super::View;
+use crate::model::Without;
 use crate::run::record::{BoundaryRms, Moments, ProbeRecord, Real};
 use crate::run::worker::Failure;
 use crate::tensor::{Home, Matrix};
@@ -24,7 +25,7 @@ pub(super) fn probe<D: Home>(view: &View<'_, D>) -> Result<ProbeRecord, Failure>
                 seen[block - 1].push((rms, part.structural[at]));
             }
         };
-        network.stream(&rows, None, look).map_err(refused)?;
+        network.stream(&rows, Without::Nothing, look).map_err(refused)?;
     }
     let class = |tokens: &[(f64, bool)], wanted: &dyn Fn(bool) -> bool| {
         let kept = tokens.iter().filter(|(_, structural)| wanted(*structural));

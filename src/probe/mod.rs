@@ -1,9 +1,12 @@
-//! Close looks at a checkpoint: boundary RMS and block removal.
+//! Close looks at a checkpoint.
 //!
 //! Owns what a probe computes and writes as `probe.json`. Deliberately knows no optimizer. Invariant: a probe reads, and changes nothing.
 
 mod block_removal;
 mod boundary_rms;
+mod gradient_norms;
+mod identity;
+mod logit_lens;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,6 +55,9 @@ pub fn run<D: Home>(device: &D, probe: &Probe, desk: &mut Desk<'_>) -> Result<Ou
     let record = match probe.kind {
         ProbeKind::BoundaryRms => boundary_rms::probe(&view)?,
         ProbeKind::BlockRemoval => block_removal::probe(&view)?,
+        ProbeKind::Identity => identity::probe(&view)?,
+        ProbeKind::LogitLens => logit_lens::probe(&view)?,
+        ProbeKind::GradientNorms => gradient_norms::probe(&view)?,
     };
     if desk.stopping() {
         return Ok(Outcome::Interrupted);

@@ -195,6 +195,12 @@ impl<'a> Reading<'a> {
         probes.filter(|probe| step.is_none_or(|step| probe.step == step)).max_by_key(|probe| probe.step)
     }
 
+    /// Steps at which an arm was looked at, ascending.
+    pub fn probed_at(&self, arm: usize, kind: ProbeKind) -> BTreeSet<u64> {
+        let probes = self.runs_of(arm).flat_map(|run| &run.probes);
+        probes.filter(|probe| probe.kind == kind).map(|probe| probe.step).collect()
+    }
+
     /// A number out of a probe, seed by seed.
     pub fn probed(&self, arm: usize, kind: ProbeKind, step: u64, number: impl Fn(&ProbeStory) -> Option<f64>) -> Paired {
         Paired::gather(&self.study().seeds, |seed| match self.probe(arm, seed, kind, Some(step)).and_then(&number) {

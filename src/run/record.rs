@@ -65,7 +65,7 @@ pub struct FailureRecord {
 }
 
 /// A number that survives JSON: NaN and the infinities are the texts `NaN`, `inf`, `-inf`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(into = "RealText", from = "RealText")]
 pub struct Real(pub f64);
 
@@ -116,6 +116,31 @@ pub enum ProbeRecord {
         /// Rows.
         blocks: Vec<BlockRemoval>,
     },
+    /// Blocks whose sublayers say 0.
+    Identity {
+        /// Cross entropy with every block in place, nats a token.
+        ce: Real,
+        /// CE(sublayers of the block say 0) − CE, nats a token, for each block from the bottom; its norms still run.
+        delta_ce: Vec<Real>,
+    },
+    /// What the head reads on the way.
+    LogitLens {
+        /// Cross entropy of the head, behind the exit equation, before the first block and after each from the bottom, nats a token.
+        ce: Vec<Real>,
+    },
+    /// L2 norms of the gradient of the cross entropy; a norm over several tensors is the root of the sum of their squares.
+    GradientNorms {
+        /// The cross entropy, nats a token.
+        ce: Real,
+        /// Of the embedding; with the head's side where they are tied.
+        embedding: Real,
+        /// Of each layer from the bottom.
+        layers: Vec<LayerGradient>,
+        /// Of what the entry and exit equations learn; `None` where they learn nothing.
+        ends: Option<Real>,
+        /// Of the head; `None` where it is the embedding.
+        head: Option<Real>,
+    },
 }
 
 /// RMS of the residual stream after a block (and its boundary equation): r_t = sqrt(mean_d h²), over the tokens of the probe batch.
@@ -149,4 +174,17 @@ pub struct BlockRemoval {
     pub delta_ce: Real,
     /// arccos(cos(h_in, h_out))/π, mean over tokens of the arccos.
     pub angle: Real,
+}
+
+/// L2 norms of the gradient in a layer.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct LayerGradient {
+    /// Of the matrices of attention.
+    pub attention: Real,
+    /// Of those of the feed-forward network.
+    pub ffn: Real,
+    /// Of norms, the boundary's of the block that the layer ends among them.
+    pub norms: Real,
+    /// Of gains and learned scalars.
+    pub gains: Real,
 }

@@ -110,16 +110,26 @@ pub enum ProbeKind {
     BoundaryRms,
     /// ΔCE when a block is skipped, and the angular distance arccos(cos(h_in, h_out))/π across it (2608.13156).
     BlockRemoval,
+    /// ΔCE when the sublayers of a block say 0 and the wiring around them still runs.
+    Identity,
+    /// Cross entropy of the head, behind the exit equation, on the stream before the first and after each block.
+    LogitLens,
+    /// L2 norms of the gradient of the cross entropy, by layer and group of parameters.
+    GradientNorms,
 }
 
 impl ProbeKind {
     /// All of them.
-    pub const ALL: [ProbeKind; 2] = [ProbeKind::BoundaryRms, ProbeKind::BlockRemoval];
+    pub const ALL: [ProbeKind; 5] =
+        [ProbeKind::BoundaryRms, ProbeKind::BlockRemoval, ProbeKind::Identity, ProbeKind::LogitLens, ProbeKind::GradientNorms];
     /// The word of the language.
     pub fn name(self) -> &'static str {
         match self {
             ProbeKind::BoundaryRms => "boundary_rms",
             ProbeKind::BlockRemoval => "block_removal",
+            ProbeKind::Identity => "identity",
+            ProbeKind::LogitLens => "logit_lens",
+            ProbeKind::GradientNorms => "gradient_norms",
         }
     }
 }

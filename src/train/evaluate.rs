@@ -5,7 +5,7 @@ use super::step::in_vocabulary;
 use super::teacher::Teacher;
 use crate::data::Batch;
 use crate::data::corpus::Part;
-use crate::model::{Network, Skip};
+use crate::model::{Network, Without};
 use crate::run::worker::Failure;
 use crate::tensor::{Device, NoneTape, Operations, Real, Targets};
 
@@ -26,14 +26,14 @@ pub fn evaluate<E: Real, D: Device<E>, O: Operations<E, D>>(
     device: &D,
     batches: impl Iterator<Item = Batch>,
     teacher: Option<(&Teacher<E, D>, f64)>,
-    skip: Skip,
+    without: Without,
 ) -> Result<Evaluation, Failure> {
     let ops = O::default();
     let (mut ce, mut kl, mut tokens) = (0.0, 0.0, 0);
     for batch in batches {
         in_vocabulary(network.model, &batch)?;
         let rows = network.rows(device, &batch).map_err(refused)?;
-        let logits = network.logits(&rows, skip, |_, _| ()).map_err(refused)?;
+        let logits = network.logits(&rows, without, |_, _| ()).map_err(refused)?;
         let targets = Targets::new(device, &batch.labels, &batch.counted, 1).map_err(refused)?;
         let own = ops.cross_entropy(&mut NoneTape, &logits, &targets).map_err(refused)?;
         ce += counted(&own.as_vec(), &batch.counted);
@@ -47,6 +47,7 @@ pub fn evaluate<E: Real, D: Device<E>, O: Operations<E, D>>(
     Ok(Evaluation { ce: ce / tokens as f64, kl: teacher.map(|_| kl / tokens as f64), tokens })
 }
 
-fn counted<E: Real>(values: &[E], counted: &[bool]) -> f64 {
+/// Σ over counted tokens.
+pub(crate) fn counted<E: Real>(values: &[E], counted: &[bool]) -> f64 {
     values.iter().zip(counted).filter(|(_, counted)| **counted).map(|(value, _)| -> f64 { (*value).into() }).sum()
 }

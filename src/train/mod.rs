@@ -18,6 +18,7 @@ mod teacher;
 mod worker;
 
 pub use checkpoint::{CHECKPOINT, Checkpoint, CheckpointError, Meta};
+pub(crate) use evaluate::counted;
 pub use evaluate::{Evaluation, evaluate};
 pub use logits::{Logits, LogitsHeader, truncate};
 pub use loss::{Term, terms};

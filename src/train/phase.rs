@@ -19,7 +19,7 @@ use super::teacher::{OnlineTeacher, Teacher, load_checkpoint};
 use super::{Checkpoint, Meta, disk, evaluate};
 use crate::budget::params::{parameters, vocabulary};
 use crate::data::Reader;
-use crate::model::Network;
+use crate::model::{Network, Without};
 use crate::plan::node::Phase;
 use crate::run::record::{METRICS, Real};
 use crate::run::worker::{Desk, Failure, Outcome, Progress};
@@ -230,7 +230,7 @@ impl<'a, D: Home> Run<'a, D> {
             (None, true) => return Err(Failure::Input("kl is measured, but there is no teacher".to_owned())),
             (_, false) => None,
         };
-        let seen = evaluate(&network, self.device, batches, teacher, None)?;
+        let seen = evaluate(&network, self.device, batches, teacher, Without::Nothing)?;
         let mut add = |metric: Metric, wanted: bool, value: f64| {
             if wanted {
                 values.insert(metric.name().to_owned(), Real(value));

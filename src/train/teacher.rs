@@ -8,7 +8,7 @@ use super::{CHECKPOINT, Checkpoint, refused};
 use crate::budget::params::{parameters, whole};
 use crate::data::Batch;
 use crate::data::corpus::Part;
-use crate::model::{Network, Params};
+use crate::model::{Network, Params, Without};
 use crate::run::worker::Failure;
 use crate::study::Model;
 use crate::tensor::{Device, Fault, Matrix, NoneTape, Operations, Real, TeacherRows};
@@ -63,7 +63,7 @@ impl<E: Real, D: Device<E>> OnlineTeacher<E, D> {
         in_vocabulary(&self.model, batch)?;
         let network = self.network::<O>();
         let rows = network.rows(device, batch).map_err(refused)?;
-        network.stream(&rows, None, |_, _| ()).map_err(refused)
+        network.stream(&rows, Without::Nothing, |_, _| ()).map_err(refused)
     }
 }
 

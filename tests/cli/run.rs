@@ -225,7 +225,8 @@ fn the_whole_library_trains() {
          model m {{ layers 8, block 2 layers, width 8, heads 2, kv 1, ffn swiglu(12), init normal(0.1) }}\n\
          training t {{ loss cross_entropy, optimizer adamw(lr: 1e-3), batch 4 sequences, clip 1 }}\n\
          study wirings {{ data d, model m, training t, schedule joint(steps: 30)\nvary placement over {placements}\n\
-         measure validation_ce every 10 steps\nprobe boundary_rms at end\nprobe block_removal at end }}\n\
+         measure validation_ce every 10 steps\nprobe boundary_rms at end\nprobe block_removal at end\nprobe identity at end\n\
+         probe logit_lens at end\nprobe gradient_norms at end }}\n\
          study courses {{ data d, model m, training t\nvary placement over pre, post\nvary schedule over {called}\n\
          measure validation_ce every 6 steps }}\n",
         placements = placements.join(", "),

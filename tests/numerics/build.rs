@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use indexmap::IndexMap;
 use xrun::budget::params::{Group, ParamSpec, parameters, whole};
 use xrun::data::Batch;
-use xrun::model::{Network, Params, first_values};
+use xrun::model::{Network, Params, Without, first_values};
 use xrun::study::equation::{Branches, Equation, Scalar, Stream, Sublayer};
 use xrun::study::placement::{Body, Wiring};
 use xrun::study::{self, Embedding, Ffn, Init, Model, Norm, NormKind, Placement, Positions, Vocabulary};
@@ -218,7 +218,7 @@ where
         let Segment { stack, block_ends, .. } = &self.segment;
         let network: Network<'_, E, Cpu, O> = Network::new(&self.model, stack, block_ends, &self.state.params, 0);
         let rows = network.rows(&self.device, batch).expect("memory");
-        network.logits(&rows, None, |_, _| ()).expect("memory")
+        network.logits(&rows, Without::Nothing, |_, _| ()).expect("memory")
     }
 }
 

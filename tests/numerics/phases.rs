@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use xrun::data::{Reader, corpus};
+use xrun::model::{Network, Without};
 use xrun::plan::node::{Key, Node, Phase, Probe, TeacherLogits, TeacherUse, Work};
 use xrun::run::record::{MetricLine, ProbeRecord};
 use xrun::run::worker::{Desk, Failure, Outcome, Progress, Worker};
@@ -15,8 +16,9 @@ use xrun::study::{
     self, Cache, Data, Documents, Embedding, Holdout, Layout, Loss, LossTerm, Metric, Model, Placement, ProbeKind, Shard, Text,
     Tokenizer, Training, Vocabulary,
 };
+use xrun::tensor::Composed;
 use xrun::timeline::{DataPosition, FirstValues, Frozen, LayerId, NewLayer, RateFormula, Segment};
-use xrun::train::{CHECKPOINT, Checkpoint, Logits, TrainWorker};
+use xrun::train::{CHECKPOINT, Checkpoint, Logits, State, TrainWorker};
 
 use crate::build::*;
 
@@ -312,11 +314,8 @@ fn distillation_online_and_from_a_cache() {
     assert!(store.files("again") == store.files("some"));
 }
 
-#[test]
-fn probes_look_at_every_block() {
-    let store = Store::new(Layout::Packed);
-    let phase = phase(bytes(post(), 4), segment(4, 0..3, 1e-2), ce(), None);
-    store.done("phase", Work::Phase(Box::new(phase.clone())));
+/// The probes of a checkpoint, in the order of [`ProbeKind::ALL`].
+fn probes(store: &Store, phase: &Phase) -> Vec<ProbeRecord> {
     let probe = |kind| Probe {
         kind,
         sequences: 4,
@@ -327,16 +326,24 @@ fn probes_look_at_every_block() {
         model: phase.model.clone(),
         segment: phase.segment.clone(),
     };
-    let mut seen = Vec::new();
-    for kind in ProbeKind::ALL {
+    let look = |kind: ProbeKind| {
         let stopped = store.work(kind.name(), Work::Probe(Box::new(probe(kind))), Some(0), Duration::ZERO);
         assert_eq!(stopped.expect("it stops"), Outcome::Interrupted);
         assert!(store.files(kind.name()).is_empty());
         store.done(kind.name(), Work::Probe(Box::new(probe(kind))));
         let text = std::fs::read(store.folder(kind.name()).join("probe.json")).expect("a record");
-        seen.push(serde_json::from_slice::<ProbeRecord>(&text).expect("a record"));
-    }
-    let [ProbeRecord::BoundaryRms { blocks: rms }, ProbeRecord::BlockRemoval { ce, blocks }] = &seen[..] else {
+        serde_json::from_slice(&text).expect("a record")
+    };
+    ProbeKind::ALL.map(look).to_vec()
+}
+
+#[test]
+fn probes_look_at_every_block() {
+    let store = Store::new(Layout::Packed);
+    let phase = phase(bytes(post(), 4), segment(4, 0..3, 1e-2), ce(), None);
+    store.done("phase", Work::Phase(Box::new(phase.clone())));
+    let seen = probes(&store, &phase);
+    let [ProbeRecord::BoundaryRms { blocks: rms }, ProbeRecord::BlockRemoval { ce, blocks }, ..] = &seen[..] else {
         panic!("{seen:?}");
     };
     assert_eq!((rms.len(), blocks.len()), (2, 2));
@@ -346,6 +353,93 @@ fn probes_look_at_every_block() {
         assert!((row.all.mean.0 - 1.0).abs() < 0.1);
     }
     assert!(ce.0.is_finite() && blocks.iter().all(|block| block.delta_ce.0.is_finite() && block.angle.0 > 0.01));
+}
+
+/// What probes say is what an ordinary pass says of a model that is changed by hand: a block taken off the stack, output projections at
+/// zero, weights moved a little.
+#[test]
+fn probes_agree_with_models_that_are_what_they_ask_about() {
+    for (wiring, same) in [(pre(), true), (post(), false)] {
+        let store = Store::new(Layout::Packed);
+        let model = Model { embedding: Embedding::Own, ..bytes(wiring, 4) };
+        let phase = phase(model.clone(), segment(4, 0..3, 1e-2), ce(), None);
+        store.done("phase", Work::Phase(Box::new(phase.clone())));
+        let seen = probes(&store, &phase);
+        let [_, ProbeRecord::BlockRemoval { ce: whole, blocks }, ProbeRecord::Identity { delta_ce, .. }, rest @ ..] = &seen[..]
+        else {
+            panic!("{seen:?}");
+        };
+        let [ProbeRecord::LogitLens { ce: lens }, ProbeRecord::GradientNorms { ce, embedding, layers, ends, head }] = rest else {
+            panic!("{seen:?}");
+        };
+        let reader = Reader::open(&store.folder("corpus"), &phase.data).expect("a corpus");
+        let batch = reader.probe_batch(4, 12);
+        let checkpoint = store.checkpoint("phase");
+        let device = xrun::tensor::Cpu::default();
+        let (stack, ends_of_blocks) = (&phase.segment.stack, &phase.segment.block_ends);
+        // In double precision and one operation after another.
+        let of = |checkpoint: &Checkpoint, stack: &[LayerId], block_ends: &[usize]| {
+            let state: State<f64, _> = State::load(&device, checkpoint).expect("memory");
+            let network: Network<'_, f64, _, Composed> = Network::new(&model, stack, block_ends, &state.params, 3);
+            xrun::train::evaluate(&network, &device, [batch.clone()].into_iter(), None, Without::Nothing).expect("finite").ce
+        };
+        let near = |seen: f64, wanted: f64, what: &str| assert!((seen - wanted).abs() < 2e-5, "{what}: {seen} and {wanted}");
+        let own = of(&checkpoint, stack, ends_of_blocks);
+        near(whole.0, own, "whole");
+        near(ce.0, own, "whole");
+        for (block, delta) in delta_ce.iter().enumerate() {
+            let mut without = checkpoint.clone();
+            for layer in &stack[2 * block..2 * block + 2] {
+                for weight in ["attention.o", "ffn.down"] {
+                    let name = format!("layers.{}.{weight}", layer.0);
+                    without.params.get_mut(&name).expect("a matrix").1.fill(0.0);
+                }
+            }
+            near(delta.0, of(&without, stack, ends_of_blocks) - own, "identity");
+            let rest: Vec<LayerId> = stack.iter().copied().filter(|layer| layer.0 / 2 != block as u32).collect();
+            near(blocks[block].delta_ce.0, of(&checkpoint, &rest, &[2]) - own, "removal");
+            // The norms of a post-norm block do something by themselves; a silent pre-norm block is no block.
+            assert_eq!((delta.0 - blocks[block].delta_ce.0).abs() < 1e-5, same, "{block}");
+        }
+        for (blocks, ce) in lens.iter().enumerate() {
+            near(ce.0, of(&checkpoint, &stack[..2 * blocks], &ends_of_blocks[..blocks]), "lens");
+        }
+        // The slope along each number of a group, by moving it.
+        let norm = |wanted: &dyn Fn(&str) -> bool| {
+            let mut squares = 0.0;
+            for (name, (_, values)) in checkpoint.params.iter().filter(|(name, _)| wanted(name)) {
+                for at in 0..values.len() {
+                    let moved = |by: f32| {
+                        let mut moved = checkpoint.clone();
+                        moved.params.get_mut(name).expect("a tensor").1[at] += by;
+                        let value = f64::from(moved.params[name].1[at]);
+                        (value, of(&moved, stack, ends_of_blocks))
+                    };
+                    let ((below, low), (above, high)) = (moved(-1e-3), moved(1e-3));
+                    squares += ((high - low) / (above - below)).powi(2);
+                }
+            }
+            squares.sqrt()
+        };
+        let close = |seen: f64, wanted: f64, what: &str| {
+            assert!(wanted > 0.0 && (seen / wanted - 1.0).abs() < 2e-3, "{what}: {seen} and {wanted}");
+        };
+        close(layers[0].norms.0, norm(&|name| name.starts_with("layers.0.") && name.contains("norm")), "norms");
+        close(layers[3].attention.0, norm(&|name| name.starts_with("layers.3.attention.") && name.len() == 20), "attention");
+        close(layers[2].ffn.0, norm(&|name| name.starts_with("layers.2.ffn.") && !name.contains("norm")), "ffn");
+        close(ends.expect("a norm").0, norm(&|name| name.starts_with("exit.") || name.starts_with("entry.")), "ends");
+        // And all of them together are what a step would see.
+        let bench: Bench<f32, xrun::tensor::Cpu> = Bench {
+            state: State::load(&device, &checkpoint).expect("memory"),
+            ..Bench::new(model.clone(), segment(4, 0..3, 1e-2))
+        };
+        let (_, slopes) = bench.gradients(None, &batch, 3);
+        let all: f64 = slopes.values().flatten().map(|slope| slope * slope).sum();
+        let parts = layers.iter().flat_map(|layer| [layer.attention, layer.ffn, layer.norms, layer.gains]);
+        let parts = parts.chain([*embedding]).chain(*ends).chain(*head).map(|norm| norm.0 * norm.0);
+        close(parts.sum::<f64>(), all, "all");
+        assert!(layers.iter().all(|layer| layer.gains.0 == 0.0) && head.is_some());
+    }
 }
 
 /// Token-weighted: cut into any batches, the mean over the holdout is the same.
@@ -361,7 +455,7 @@ fn validation_does_not_depend_on_the_batch_size() {
     let ce = |at_once: u64| {
         let starts = (0..all).step_by(at_once as usize);
         let batches = starts.map(|start| reader.holdout(start..(start + at_once).min(all)));
-        xrun::train::evaluate(&network, &bench.device, batches, None, None).expect("finite")
+        xrun::train::evaluate(&network, &bench.device, batches, None, Without::Nothing).expect("finite")
     };
     let (one, two, whole) = (ce(1), ce(2), ce(all));
     assert_eq!((one.tokens, two.tokens), (whole.tokens, whole.tokens));

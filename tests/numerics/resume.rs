@@ -11,6 +11,7 @@ use xrun::plan::{Plan, build};
 use xrun::run::executor::{Listener, Options, Summary, execute};
 use xrun::run::store::Store;
 use xrun::run::worker::{Desk, Failure, Outcome, Progress, Worker};
+use xrun::study::ProbeKind;
 use xrun::train::TrainWorker;
 
 use crate::library::{calls, declared, study};
@@ -70,7 +71,8 @@ fn results(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 fn every_schedule_stopped_anywhere_ends_in_the_same_bytes() {
     let names = declared("schedule", "std.schedules");
     let calls: Vec<String> = names.iter().map(|name| calls(name, 3)).collect();
-    let study = study(&format!(
+    let text = |probes: &str| {
+        format!(
         "use std.placements (post)
          use std.schedules ({names})
          data tales {{ generate tales(documents: 60), context 16 tokens, packed, holdout 10% }}
@@ -81,10 +83,13 @@ fn every_schedule_stopped_anywhere_ends_in_the_same_bytes() {
          study s {{ data tales, model tiny, training distilled
            vary schedule over {calls}
            measure validation_ce every 2 steps
-           probe boundary_rms at every grow and at end on 4 sequences of 16 tokens }}",
+           {probes} }}",
         names = names.join(", "),
         calls = calls.join(", "),
-    ));
+    )
+    };
+    let probes = ProbeKind::ALL.map(|kind| format!("probe {} at every grow and at end on 4 sequences of 16 tokens", kind.name()));
+    let (blind, study) = (study(&text("")), study(&text(&probes.join("\n"))));
     let (whole, stopped) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let plan = build(&study, &xrun::data::gather(&study, whole.path())).expect("a plan");
     assert!(!run(&plan, whole.path(), false).interrupted);
@@ -99,4 +104,10 @@ fn every_schedule_stopped_anywhere_ends_in_the_same_bytes() {
         assert!(stopped.get(path) == Some(bytes), "{path}");
     }
     assert_eq!(whole.len(), stopped.len());
+    // Who looks at nothing trains the same bytes: probes are nodes beside the phases.
+    let unseen = tempfile::tempdir().expect("a folder");
+    let plan = build(&blind, &xrun::data::gather(&blind, unseen.path())).expect("a plan");
+    assert!(!run(&plan, unseen.path(), false).interrupted);
+    let unseen = results(unseen.path());
+    assert!(unseen.iter().all(|(path, bytes)| whole.get(path) == Some(bytes)) && unseen.len() < whole.len());
 }

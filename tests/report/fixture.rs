@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use xrun::report::{Planned, ProbeStory, RunState, RunStory, Story, TeacherStory};
-use xrun::run::record::{BlockRemoval, BoundaryRms, MetricLine, Moments, ProbeRecord, Real};
+use xrun::run::record::{BlockRemoval, BoundaryRms, LayerGradient, MetricLine, Moments, ProbeRecord, Real};
 use xrun::study::equation::{Branches, Equation, Stream};
 use xrun::study::placement::{Body, Wiring};
 use xrun::study::schedule::{GrowFrom, Insert};
@@ -331,6 +331,22 @@ pub fn rich() -> Story {
                 key: format!("removal{arm}{seed}"),
                 record: ProbeRecord::BlockRemoval { ce: Real(*end), blocks: (0..3).map(removal).collect() },
             });
+            let size = |at: u64| Real((1.0 + at as f64) * (1.0 + 0.05 * noise(seed, at)));
+            let layer = |layer| LayerGradient { attention: size(layer), ffn: size(layer + 1), norms: size(0), gains: Real(0.0) };
+            let looks = [
+                ProbeRecord::Identity { ce: Real(*end), delta_ce: (100..103).map(size).collect() },
+                ProbeRecord::LogitLens { ce: (0..4).rev().map(size).collect() },
+                ProbeRecord::GradientNorms {
+                    ce: Real(*end),
+                    embedding: size(1),
+                    layers: (0..9).map(layer).collect(),
+                    ends: Some(size(2)),
+                    head: Some(size(3)),
+                },
+            ];
+            for (kind, record) in [ProbeKind::Identity, ProbeKind::LogitLens, ProbeKind::GradientNorms].into_iter().zip(looks) {
+                story.probes.push(ProbeStory { kind, step: steps, key: format!("{}{arm}{seed}", kind.name()), record });
+            }
             let tokens = steps * 2_048;
             let depths: u64 =
                 story.segments.iter().map(|segment| segment.stack.len() as u64 * (segment.steps.end - segment.steps.start)).sum();

@@ -6,6 +6,7 @@
 
 mod cast;
 mod delta;
+mod depth;
 mod frame;
 mod interaction;
 mod loss;
@@ -20,8 +21,15 @@ use super::reading::Reading;
 
 /// All figures that the story has data for.
 pub fn all(reading: &Reading<'_>) -> Vec<Figure> {
-    let drawn =
-        [interaction::draw(reading), loss::draw(reading), delta::draw(reading), removal::draw(reading), rms::draw(reading)];
+    let drawn = [
+        interaction::draw(reading),
+        loss::draw(reading),
+        delta::draw(reading),
+        removal::draw(reading),
+        rms::draw(reading),
+        depth::lens_over_blocks(reading),
+        depth::gradients_over_layers(reading),
+    ];
     drawn.into_iter().flatten().filter(|figure| !figure.panels.is_empty()).collect()
 }
 

@@ -15,7 +15,7 @@ pub fn moments(reading: &Reading<'_>, arm: usize) -> Vec<(u64, usize)> {
     let probes = reading.runs_of(arm).flat_map(|run| &run.probes);
     let blocks = probes.filter_map(|probe| match &probe.record {
         ProbeRecord::BoundaryRms { blocks } => Some((probe.step, blocks.len())),
-        ProbeRecord::BlockRemoval { .. } => None,
+        _ => None,
     });
     blocks.collect::<BTreeSet<_>>().into_iter().collect()
 }
@@ -41,7 +41,7 @@ fn mean(class: &Moments) -> Option<f64> {
 pub fn number_of(reading: &Reading<'_>, arm: usize, step: u64, block: usize, of: Of) -> Paired {
     reading.probed(arm, ProbeKind::BoundaryRms, step, |probe| match &probe.record {
         ProbeRecord::BoundaryRms { blocks } => blocks.get(block).and_then(of),
-        ProbeRecord::BlockRemoval { .. } => None,
+        _ => None,
     })
 }
 
@@ -86,7 +86,7 @@ fn classes(reading: &Reading<'_>) -> bool {
     let probes = reading.story.runs.iter().flat_map(|run| &run.probes);
     let saw = |record: &ProbeRecord| match record {
         ProbeRecord::BoundaryRms { blocks } => blocks.iter().any(|block| block.structural.n > 0),
-        ProbeRecord::BlockRemoval { .. } => false,
+        _ => false,
     };
     probes.into_iter().any(|probe| saw(&probe.record))
 }

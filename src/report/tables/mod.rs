@@ -12,7 +12,10 @@ mod controls;
 mod crossover;
 mod first_phase;
 mod freeze;
+mod gradient_norms;
+mod identity;
 mod interaction;
+mod logit_lens;
 mod transition;
 
 use indexmap::IndexMap;
@@ -24,6 +27,8 @@ use super::reading::Reading;
 
 pub use block_removal::blocks as removals;
 pub use boundary_rms::{Of, moments, number_of, regular, structural};
+pub use gradient_norms::layers as layer_gradients;
+pub use logit_lens::boundaries as lens;
 
 /// All tables of a story that it has data for.
 pub fn all(reading: &Reading<'_>) -> IndexMap<String, Table> {
@@ -44,7 +49,10 @@ pub fn all(reading: &Reading<'_>) -> IndexMap<String, Table> {
     add("first_phase", first_phase::table(reading));
     add("transition", transition::table(reading));
     add("block_removal", block_removal::table(reading));
+    add("identity", identity::table(reading));
+    add("logit_lens", logit_lens::table(reading));
     add("boundary_rms", boundary_rms::table(reading));
+    add("gradient_norms", gradient_norms::table(reading));
     add("arms", arms::table(reading));
     add("budgets", budget::table(reading));
     tables
