@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use xrun::check::{Checked, check};
-use xrun::data::gather;
+use xrun::data::{Reach, gather};
 use xrun::plan;
 use xrun::source::{Source, World};
 use xrun::study::{Metric, ProbeKind, Quantity};
@@ -70,7 +70,8 @@ fn plans(place: &str, text: &str) -> Vec<String> {
     let checked = checked(place, text);
     assert!(checked.problems.is_empty(), "{}", checked.problems.render(&checked.sources, false));
     let plan = |study| {
-        let plan = plan::build(study, &gather(study, &PathBuf::new())).unwrap_or_else(|error| panic!("{place}: {error}"));
+        let plan = plan::build(study, &gather(study, &PathBuf::new(), &Reach::whole()))
+            .unwrap_or_else(|error| panic!("{place}: {error}"));
         plan::text::text(&plan, &|_| false)
     };
     checked.studies.iter().map(plan).collect()

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use xrun::check::check;
-use xrun::data::gather;
+use xrun::data::{Reach, gather};
 use xrun::plan;
 use xrun::source::{Source, World};
 
@@ -217,7 +217,7 @@ fn everything_shipped_checks_and_plans() {
         assert!(checked.problems.is_empty(), "{}", checked.problems.render(&checked.sources, false));
         assert_eq!(checked.studies.is_empty(), path.starts_with(root().join("stdlib")), "{}", shown(&path));
         for study in &checked.studies {
-            let plan = plan::build(study, &gather(study, &folder));
+            let plan = plan::build(study, &gather(study, &folder, &Reach::whole()));
             let plan = plan.unwrap_or_else(|error| panic!("{}: {}: {error}", shown(&path), study.name));
             assert_eq!(plan.runs.len(), study.arms.len() * study.seeds.len());
         }

@@ -14,7 +14,7 @@ use super::record::{Given, Record, Scope};
 use super::schedule::Scheduled;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
-use crate::study::{Data, Filled, Model, Recipe, Schedule, Teacher, Training};
+use crate::study::{Data, Filled, Model, Recipe, Schedule, Teacher, TeacherSource, Tokenizer, Training};
 use crate::timeline::Timeline;
 
 /// An arm's parts.
@@ -31,6 +31,8 @@ pub(super) struct Memo<'a> {
     data: HashMap<Vec<usize>, Option<Made<'a, Data>>>,
     models: HashMap<Vec<usize>, Option<Made<'a, Model>>>,
     trainings: HashMap<Vec<usize>, Option<Made<'a, Training>>>,
+    /// Data with the tokenizer of a teacher, by its file.
+    tokenized: HashMap<(Vec<usize>, String), Arc<Data>>,
     schedules: HashMap<(Vec<usize>, usize), Option<Made<'a, Scheduled>>>,
     schedule_nouns: HashMap<(Vec<usize>, usize), Arc<Schedule>>,
     teachers: HashMap<[Vec<usize>; 3], Option<Option<Made<'a, Teacher>>>>,
@@ -162,6 +164,14 @@ impl<'a> Checker<'a> {
         });
         let timeline = timeline.clone()?;
         let teacher = teacher?;
+        let data_noun = match (&data.value.tokenizer, teacher.as_ref().map(|teacher| &teacher.value.source)) {
+            (Tokenizer::Teacher, Some(TeacherSource::Checkpoint(folder))) => {
+                let path = format!("{}/tokenizer.json", folder.trim_end_matches('/'));
+                let with_file = || Arc::new(Data { tokenizer: Tokenizer::File(path.clone()), ..(*data.value).clone() });
+                Arc::clone(memo.tokenized.entry((key(&of(Kind::Data)), path.clone())).or_insert_with(with_file))
+            }
+            _ => Arc::clone(&data.value),
+        };
         let noun = memo.schedule_nouns.entry((key(&on_schedule), block));
         let noun = Arc::clone(noun.or_insert_with(|| Arc::new(schedule.value.schedule.clone())));
         let mut records = vec![data.record, model.record, training.record, schedule.record];
@@ -171,7 +181,7 @@ impl<'a> Checker<'a> {
         });
         let filled = records.iter().flat_map(|record| record.filled.borrow().clone()).collect();
         let recipe =
-            Recipe { data: data.value, model: model.value, training: training.value, schedule: noun, teacher: teacher_noun };
+            Recipe { data: data_noun, model: model.value, training: training.value, schedule: noun, teacher: teacher_noun };
         Some(Parts { recipe, timeline, filled })
     }
 }

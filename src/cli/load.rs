@@ -6,9 +6,11 @@ use super::worker::{folder_of, store_of};
 use super::world::Files;
 use super::{Fault, Manner, Which, output};
 use crate::check::{Checked, check};
-use crate::data;
+use crate::data::corpus::Part;
+use crate::data::{self, Reach};
 use crate::plan::{self, Plan};
 use crate::run::Store;
+use crate::study::Data;
 
 /// A larger plan than this was not written by xrun: 10,000 arms take about a hundredth of it.
 const LARGEST_PLAN: u64 = 1 << 30;
@@ -51,7 +53,12 @@ pub fn plan(which: &Which, manner: Manner) -> Result<Plan, Fault> {
         }
         (Some(name), studies) => studies.iter().find(|study| study.name == *name).ok_or_else(|| no_such_study(which, name))?,
     };
-    let facts = data::gather(study, &folder_of(&which.file));
+    let store = store(which);
+    let written = |data: &Data, content: &str| {
+        let corpus = data::Corpus::open(&store.node(&plan::corpus(data, Some(content)))).ok()?;
+        Some([Part::Train, Part::Holdout].map(|part| corpus.documents(part).to_vec()))
+    };
+    let facts = data::gather(study, &folder_of(&which.file), &Reach { written: &written, most_bytes: None });
     plan::build(study, &facts).map_err(|error| Fault::Input(format!("`{}` cannot be planned: {error}", study.name)))
 }
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use crate::data::corpus;
 use crate::plan::node::{Node, Work};
 use crate::run::Device;
-use crate::run::worker::{Desk, Failure, Outcome, Worker};
+use crate::run::worker::{Desk, Failure, Outcome, Progress, Worker};
 
 /// Works on every kind of node.
 pub struct Everything {
@@ -20,8 +21,14 @@ impl Worker for Everything {
     fn work(&self, node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
         match &node.work {
             Work::Corpus { data, content } => {
-                let header = corpus::write(data, content.as_deref(), &self.folder, desk.folder)
+                let Desk { folder, stop, tell, .. } = desk;
+                let mut go_on = |done, total| {
+                    tell(Progress { done, total, tokens: 0, loss: None });
+                    !stop.load(Ordering::Relaxed)
+                };
+                let header = corpus::write(data, content.as_deref(), &self.folder, folder, &mut go_on)
                     .map_err(|error| Failure::Input(error.to_string()))?;
+                let Some(header) = header else { return Ok(Outcome::Interrupted) };
                 let counts = [("train_tokens", header.train_tokens), ("holdout_tokens", header.holdout_tokens)];
                 Ok(Outcome::Done(counts.map(|(name, count)| (name.to_owned(), count)).into_iter().collect::<BTreeMap<_, _>>()))
             }

@@ -11,7 +11,8 @@ use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 
 use super::documents::{self, DocumentsError};
-use crate::study::{Data, Tokenizer};
+use super::tokenize::{Encoder, stretches};
+use crate::study::Data;
 
 /// Why a corpus cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -19,9 +20,17 @@ pub enum CorpusError {
     /// Its text.
     #[error(transparent)]
     Documents(#[from] DocumentsError),
-    /// Its tokenizer.
-    #[error("the tokenizer {0} is not yet supported")]
-    Tokenizer(String),
+    /// Its tokenizer cannot be used.
+    #[error("the tokenizer `{}`: {reason}", path.display())]
+    Tokenizer {
+        /// Its file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// Its tokenizer gives up on a text.
+    #[error("the tokenizer refuses a text: {0}")]
+    Encoding(String),
     /// The disk.
     #[error("{}: {source}", path.display())]
     Io {
@@ -93,66 +102,78 @@ pub fn parts(data: &Data, folder: &Path) -> Result<(Vec<String>, Vec<String>), C
 }
 
 /// A hash of the documents of both parts and of the tokenizer: no path, no locale, no thread count.
-pub fn content(tokenizer: &Tokenizer, train: &[String], holdout: &[String]) -> Result<String, CorpusError> {
-    let tokenizer = match tokenizer {
-        Tokenizer::Bytes => "bytes",
-        Tokenizer::Teacher => return Err(CorpusError::Tokenizer("of a teacher's checkpoint".into())),
-        Tokenizer::File(path) => return Err(CorpusError::Tokenizer(format!("`{path}`"))),
-    };
+pub fn content(encoder: &Encoder, train: &[String], holdout: &[String]) -> String {
     let mut hasher = blake3::Hasher::new_derive_key("xrun 2026 corpus content v1");
-    hasher.update(tokenizer.as_bytes());
+    encoder.identify(&mut hasher);
     for part in [train, holdout] {
         hasher.update(&(part.len() as u64).to_le_bytes());
         for document in part {
             hasher.update(&(document.len() as u64).to_le_bytes()).update(document.as_bytes());
         }
     }
-    Ok(hasher.finalize().to_hex().to_string())
+    hasher.finalize().to_hex().to_string()
 }
 
-/// How many tokens a document has, boundary included.
-pub fn document_tokens(tokenizer: &Tokenizer, document: &str) -> Result<u32, CorpusError> {
-    match tokenizer {
-        Tokenizer::Bytes => Ok(document.len() as u32 + 1),
-        Tokenizer::Teacher => Err(CorpusError::Tokenizer("of a teacher's checkpoint".into())),
-        Tokenizer::File(path) => Err(CorpusError::Tokenizer(format!("`{path}`"))),
-    }
-}
-
-/// Reads, splits and tokenises the text of `data` and writes the corpus into the folder `into`. Texts whose [`content`] is not
-/// the one `planned` are refused.
-pub fn write(data: &Data, planned: Option<&str>, folder: &Path, into: &Path) -> Result<Header, CorpusError> {
+/// Reads, splits and tokenises the text of `data` and writes the corpus into the folder `into`; `folder` is that of the `.exp` file. Texts whose
+/// [`content`] is not the one `planned` are refused. `go_on` hears now and then how many documents of how many are done, and may end it:
+/// then there is no corpus.
+pub fn write(
+    data: &Data,
+    planned: Option<&str>,
+    folder: &Path,
+    into: &Path,
+    go_on: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Option<Header>, CorpusError> {
+    let encoder = Encoder::open(&data.tokenizer, folder)?;
     let (train, holdout) = parts(data, folder)?;
-    if planned.is_some_and(|planned| content(&data.tokenizer, &train, &holdout).is_ok_and(|found| found != planned)) {
+    if planned.is_some_and(|planned| content(&encoder, &train, &holdout) != planned) {
         return Err(CorpusError::Changed(data.name.clone()));
     }
     let mut header =
-        Header { vocabulary: Tokenizer::BYTE_VOCABULARY, boundary: Tokenizer::BYTE_BOUNDARY, train_tokens: 0, holdout_tokens: 0 };
-    header.train_tokens = write_part(data, &train, &header, Part::Train, into)?;
-    header.holdout_tokens = write_part(data, &holdout, &header, Part::Holdout, into)?;
+        Header { vocabulary: encoder.vocabulary(), boundary: encoder.boundary(), train_tokens: 0, holdout_tokens: 0 };
+    let all = (train.len() + holdout.len()) as u64;
+    let written = write_part(&encoder, &train, &header, Part::Train, into, &mut |done| go_on(done, all))?;
+    let Some(tokens) = written else { return Ok(None) };
+    header.train_tokens = tokens;
+    let before = train.len() as u64;
+    let written = write_part(&encoder, &holdout, &header, Part::Holdout, into, &mut |done| go_on(before + done, all))?;
+    let Some(tokens) = written else { return Ok(None) };
+    header.holdout_tokens = tokens;
     let path = into.join("corpus.json");
     let text = serde_json::to_vec_pretty(&header).map_err(|error| io(&path)(error.into()))?;
     std::fs::write(&path, text).map_err(io(&path))?;
-    Ok(header)
+    Ok(Some(header))
 }
 
-fn write_part(data: &Data, documents: &[String], header: &Header, part: Part, into: &Path) -> Result<u64, CorpusError> {
+fn write_part(
+    encoder: &Encoder,
+    documents: &[String],
+    header: &Header,
+    part: Part,
+    into: &Path,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<Option<u64>, CorpusError> {
     let tokens_path = into.join(format!("{}.tokens", part.name()));
     let lengths_path = into.join(format!("{}.documents", part.name()));
     let mut tokens = BufWriter::new(File::create(&tokens_path).map_err(io(&tokens_path))?);
     let mut lengths = BufWriter::new(File::create(&lengths_path).map_err(io(&lengths_path))?);
-    let mut total = 0;
-    for document in documents {
-        let length = document_tokens(&data.tokenizer, document)?;
-        total += u64::from(length);
-        lengths.write_all(&length.to_le_bytes()).map_err(io(&lengths_path))?;
-        for token in document.bytes().map(u32::from).chain(std::iter::once(header.boundary)) {
-            tokens.write_all(&token.to_le_bytes()[..header.token_bytes()]).map_err(io(&tokens_path))?;
+    let (mut total, mut done) = (0, 0);
+    for some in stretches(documents) {
+        if !go_on(done) {
+            return Ok(None);
         }
+        for document in encoder.encode(some)? {
+            total += document.len() as u64;
+            lengths.write_all(&(document.len() as u32).to_le_bytes()).map_err(io(&lengths_path))?;
+            for token in document {
+                tokens.write_all(&token.to_le_bytes()[..header.token_bytes()]).map_err(io(&tokens_path))?;
+            }
+        }
+        done += some.len() as u64;
     }
     tokens.flush().map_err(io(&tokens_path))?;
     lengths.flush().map_err(io(&lengths_path))?;
-    Ok(total)
+    Ok(Some(total))
 }
 
 fn io(path: &Path) -> impl Fn(std::io::Error) -> CorpusError + '_ {

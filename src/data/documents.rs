@@ -56,6 +56,9 @@ pub enum DocumentsError {
     /// There is nothing to train on, or nothing to hold out.
     #[error("{0}")]
     TooSmall(String),
+    /// There is more than will be read now.
+    #[error("its text is larger than {} MiB", .0 >> 20)]
+    TooLarge(u64),
 }
 
 /// The documents of a `data` declaration in the order of the corpus: files by name, then by place. Empty documents are left out.
@@ -72,6 +75,17 @@ pub fn read(data: &Data, folder: &Path) -> Result<Vec<String>, DocumentsError> {
     }
     documents.retain(|document| !document.is_empty());
     Ok(documents)
+}
+
+/// Bytes of the text of a `data` declaration; about 500 for a generated tale.
+pub(super) fn bytes(data: &Data, folder: &Path) -> Result<u64, DocumentsError> {
+    match &data.text {
+        Text::Tales { documents, .. } => Ok(500 * documents),
+        Text::Files(patterns) => {
+            let sizes = files(patterns, folder)?.into_iter().filter_map(|path| std::fs::metadata(path).ok());
+            Ok(sizes.map(|file| file.len()).sum())
+        }
+    }
 }
 
 fn files(patterns: &[String], folder: &Path) -> Result<Vec<PathBuf>, DocumentsError> {

@@ -3,19 +3,39 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::corpus;
+use super::corpus::{self, CorpusError};
+use super::documents::DocumentsError;
 use super::facts::{Corpus, CorpusFacts, Facts};
+use super::tokenize::Encoder;
 use crate::study::{Data, Study, Tokenizer};
 
+/// Documents' lengths in tokens: of the training part, and of the holdout.
+pub type Lengths = [Vec<u32>; 2];
+
+/// What gathering may lean on, and how far it goes.
+pub struct Reach<'a> {
+    /// The lengths of a corpus of this content that has been written already: it need not be tokenised to be counted.
+    pub written: &'a dyn Fn(&Data, &str) -> Option<Lengths>,
+    /// Texts of more bytes than this are left alone.
+    pub most_bytes: Option<u64>,
+}
+
+impl Reach<'_> {
+    /// Everything is read, and nothing was written before.
+    pub fn whole() -> Self {
+        Self { written: &|_, _| None, most_bytes: None }
+    }
+}
+
 /// Reads the corpora of a study; `folder` is that of the `.exp` file. What cannot be read is a fact too.
-pub fn gather(study: &Study, folder: &Path) -> Facts {
+pub fn gather(study: &Study, folder: &Path, reach: &Reach<'_>) -> Facts {
     let mut facts = Facts::default();
     for arm in &study.arms {
         let data = &arm.recipe.data;
         if !facts.corpora.iter().any(|(known, _)| known == data) {
             // The text is read once, however many contexts and layouts vary.
             let same_text = facts.corpora.iter().find(|(known, _)| same_corpus(known, data)).map(|(_, corpus)| corpus.clone());
-            let corpus = same_text.unwrap_or_else(|| match read(data, folder) {
+            let corpus = same_text.unwrap_or_else(|| match read(data, folder, reach) {
                 Ok(corpus) => Corpus::Known(corpus),
                 Err(error) => Corpus::Absent(error.to_string()),
             });
@@ -30,22 +50,27 @@ fn same_corpus(a: &Data, b: &Data) -> bool {
     (&a.text, &a.documents, &a.tokenizer, a.holdout) == (&b.text, &b.documents, &b.tokenizer, b.holdout)
 }
 
-fn read(data: &Data, folder: &Path) -> Result<CorpusFacts, corpus::CorpusError> {
+fn read(data: &Data, folder: &Path, reach: &Reach<'_>) -> Result<CorpusFacts, CorpusError> {
+    if let Some(most) = reach.most_bytes
+        && super::documents::bytes(data, folder)? > most
+    {
+        return Err(DocumentsError::TooLarge(most).into());
+    }
+    let encoder = Encoder::open(&data.tokenizer, folder)?;
     let (train, holdout) = corpus::parts(data, folder)?;
-    let lengths = |part: &[String]| -> Result<Vec<u32>, corpus::CorpusError> {
-        part.iter().map(|document| corpus::document_tokens(&data.tokenizer, document)).collect()
+    if train.is_empty() {
+        return Err(DocumentsError::TooSmall("the corpus has no document".into()).into());
+    }
+    let content = corpus::content(&encoder, &train, &holdout);
+    let written = if data.tokenizer == Tokenizer::Bytes { None } else { (reach.written)(data, &content) };
+    let [train, holdout] = match written {
+        Some(lengths) => lengths,
+        None => [encoder.lengths(&train)?, encoder.lengths(&holdout)?],
     };
     Ok(CorpusFacts {
-        content: corpus::content(&data.tokenizer, &train, &holdout)?,
-        vocabulary: Tokenizer::BYTE_VOCABULARY,
-        train_documents: Arc::new(lengths(&train).and_then(nonempty)?),
-        holdout_documents: Arc::new(lengths(&holdout)?),
+        content,
+        vocabulary: encoder.vocabulary(),
+        train_documents: Arc::new(train),
+        holdout_documents: Arc::new(holdout),
     })
-}
-
-fn nonempty(lengths: Vec<u32>) -> Result<Vec<u32>, corpus::CorpusError> {
-    match lengths.is_empty() {
-        true => Err(super::documents::DocumentsError::TooSmall("the corpus has no document".into()).into()),
-        false => Ok(lengths),
-    }
 }

@@ -12,8 +12,9 @@ pub mod order;
 pub mod pack;
 pub mod reader;
 pub mod tales;
+pub mod tokenize;
 
 pub use batch::Batch;
 pub use corpus::{Corpus, CorpusError};
-pub use gather::gather;
+pub use gather::{Reach, gather};
 pub use reader::Reader;

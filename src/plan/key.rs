@@ -25,7 +25,7 @@ fn hash(kind: &str, of: &impl Serialize) -> Key {
 }
 
 /// A corpus by its content; where it was not at hand, by its declaration.
-pub(super) fn corpus(data: &Data, content: Option<&str>) -> Key {
+pub fn corpus(data: &Data, content: Option<&str>) -> Key {
     #[derive(Serialize)]
     enum Which<'a> {
         Known { content: &'a str, tokenizer: &'static str },

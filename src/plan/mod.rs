@@ -34,6 +34,7 @@ use serde::{Deserialize, Serialize};
 pub use build::build;
 pub use cost::Cost;
 pub use error::PlanError;
+pub use key::corpus;
 pub use node::{Key, Node};
 pub use run::{Mismatch, PlannedRun};
 pub use totals::Totals;

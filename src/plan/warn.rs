@@ -11,7 +11,7 @@ use super::run::PlannedRun;
 use super::world::World;
 use crate::budget::identity;
 use crate::data::facts::Corpus;
-use crate::study::{Metric, Study, TeacherSource, Tokenizer};
+use crate::study::{Metric, Study, TeacherSource};
 use crate::timeline::FirstValues;
 
 /// All of them, in the order of the study.
@@ -64,10 +64,8 @@ pub(super) fn obstacles(study: &Study, graph: &Graph) -> Vec<String> {
     let mut reasons = Vec::new();
     for (node, _) in graph.all() {
         let Work::Corpus { data, content } = &node.work else { continue };
-        if data.tokenizer != Tokenizer::Bytes {
-            reasons.push(format!("`{}` needs a tokenizer other than `bytes`, which this version cannot run", data.name));
-        } else if content.is_none() {
-            reasons.push(format!("the text of `{}` is not at hand", data.name));
+        if content.is_none() {
+            reasons.push(format!("the text of `{}` is not at hand, or not its tokenizer", data.name));
         }
     }
     for teacher in study.arms.iter().filter_map(|arm| arm.recipe.teacher.as_ref()) {

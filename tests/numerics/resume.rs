@@ -39,7 +39,7 @@ struct Everything;
 impl Worker for Everything {
     fn work(&self, node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
         match &node.work {
-            Work::Corpus { data, content } => corpus::write(data, content.as_deref(), desk.folder, desk.folder)
+            Work::Corpus { data, content } => corpus::write(data, content.as_deref(), desk.folder, desk.folder, &mut |_, _| true)
                 .map(|_| Outcome::Done(BTreeMap::new()))
                 .map_err(|error| Failure::Input(error.to_string())),
             _ => TrainWorker::default().work(node, desk),
@@ -91,7 +91,7 @@ fn every_schedule_stopped_anywhere_ends_in_the_same_bytes() {
     let probes = ProbeKind::ALL.map(|kind| format!("probe {} at every grow and at end on 4 sequences of 16 tokens", kind.name()));
     let (blind, study) = (study(&text("")), study(&text(&probes.join("\n"))));
     let (whole, stopped) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
-    let plan = build(&study, &xrun::data::gather(&study, whole.path())).expect("a plan");
+    let plan = build(&study, &xrun::data::gather(&study, whole.path(), &xrun::data::Reach::whole())).expect("a plan");
     assert!(!run(&plan, whole.path(), false).interrupted);
     let mut stops = 0;
     while run(&plan, stopped.path(), true).interrupted {
@@ -106,7 +106,7 @@ fn every_schedule_stopped_anywhere_ends_in_the_same_bytes() {
     assert_eq!(whole.len(), stopped.len());
     // Who looks at nothing trains the same bytes: probes are nodes beside the phases.
     let unseen = tempfile::tempdir().expect("a folder");
-    let plan = build(&blind, &xrun::data::gather(&blind, unseen.path())).expect("a plan");
+    let plan = build(&blind, &xrun::data::gather(&blind, unseen.path(), &xrun::data::Reach::whole())).expect("a plan");
     assert!(!run(&plan, unseen.path(), false).interrupted);
     let unseen = results(unseen.path());
     assert!(unseen.iter().all(|(path, bytes)| whole.get(path) == Some(bytes)) && unseen.len() < whole.len());

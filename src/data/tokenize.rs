@@ -1,0 +1,227 @@
+//! Text into tokens: bytes, or a `tokenizer.json` in Hugging Face's format.
+//!
+//! Owns which token ends a document. Invariant: a document is text from its first character to its last: no special token is added to
+//! it, and none that it spells out is taken for one.
+
+use std::path::{Path, PathBuf};
+
+use super::corpus::CorpusError;
+use crate::study::Tokenizer;
+
+/// A larger `tokenizer.json` was not made by anyone: those of vocabularies of 256,000 have 40 MB.
+const LARGEST: u64 = 1 << 28;
+/// Tokens that end a text in the vocabularies of common models, where nothing beside the tokenizer says which one does.
+const ENDS: [&str; 5] = ["<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "[EOS]"];
+
+/// What makes tokens of text.
+pub enum Encoder {
+    /// A byte is a token.
+    Bytes,
+    /// By a file.
+    File(Box<Vocabulary>),
+}
+
+/// A tokenizer that has been read.
+pub struct Vocabulary {
+    tokenizer: tokenizers::Tokenizer,
+    hash: blake3::Hash,
+    boundary: u32,
+    size: usize,
+}
+
+impl Encoder {
+    /// The tokenizer of a declaration; `folder` is that of the `.exp` file.
+    pub fn open(tokenizer: &Tokenizer, folder: &Path) -> Result<Self, CorpusError> {
+        match tokenizer {
+            Tokenizer::Bytes => Ok(Self::Bytes),
+            Tokenizer::Teacher => panic!("this is a bug in xrun: the tokenizer of a teacher is told by its file"),
+            Tokenizer::File(path) => Vocabulary::open(&folder.join(path)).map(|read| Self::File(Box::new(read))),
+        }
+    }
+    /// Token types: one more than the largest token.
+    pub fn vocabulary(&self) -> usize {
+        match self {
+            Self::Bytes => Tokenizer::BYTE_VOCABULARY,
+            Self::File(vocabulary) => vocabulary.size,
+        }
+    }
+    /// The token that ends a document.
+    pub fn boundary(&self) -> u32 {
+        match self {
+            Self::Bytes => Tokenizer::BYTE_BOUNDARY,
+            Self::File(vocabulary) => vocabulary.boundary,
+        }
+    }
+    /// What it does, for the hash of a corpus: the bytes of its file and the token that ends documents.
+    pub(super) fn identify(&self, hasher: &mut blake3::Hasher) {
+        match self {
+            Self::Bytes => hasher.update(b"bytes"),
+            Self::File(vocabulary) => {
+                hasher.update(b"file").update(vocabulary.hash.as_bytes()).update(&vocabulary.boundary.to_le_bytes())
+            }
+        };
+    }
+    /// Tokens of each document, the boundary last. The number of threads has no say.
+    pub fn encode(&self, documents: &[String]) -> Result<Vec<Vec<u32>>, CorpusError> {
+        match self {
+            Self::Bytes => {
+                let tokens = |text: &String| text.bytes().map(u32::from).chain([Tokenizer::BYTE_BOUNDARY]).collect();
+                Ok(documents.iter().map(tokens).collect())
+            }
+            Self::File(vocabulary) => vocabulary.encode(documents),
+        }
+    }
+    /// How many tokens each document has, boundary included.
+    pub fn lengths(&self, documents: &[String]) -> Result<Vec<u32>, CorpusError> {
+        match self {
+            Self::Bytes => Ok(documents.iter().map(|text| text.len() as u32 + 1).collect()),
+            Self::File(_) => {
+                let mut lengths = Vec::with_capacity(documents.len());
+                for some in stretches(documents) {
+                    lengths.extend(self.encode(some)?.iter().map(|tokens| tokens.len() as u32));
+                }
+                Ok(lengths)
+            }
+        }
+    }
+}
+
+/// Documents in stretches of about 4 MiB of text (an assumption), so that the tokens in memory are few.
+pub(super) fn stretches(documents: &[String]) -> impl Iterator<Item = &[String]> {
+    const STRETCH: usize = 4 << 20;
+    let mut left = documents;
+    std::iter::from_fn(move || {
+        let (mut bytes, mut count) = (0, 0);
+        while count < left.len() && (count == 0 || bytes + left[count].len() <= STRETCH) {
+            bytes += left[count].len();
+            count += 1;
+        }
+        let (now, rest) = left.split_at(count);
+        left = rest;
+        (count > 0).then_some(now)
+    })
+}
+
+impl Vocabulary {
+    fn open(path: &Path) -> Result<Self, CorpusError> {
+        let refused = |reason: String| CorpusError::Tokenizer { path: path.into(), reason };
+        let size = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?.len();
+        if size > LARGEST {
+            return Err(refused(format!("larger than {} MiB", LARGEST >> 20)));
+        }
+        let bytes = std::fs::read(path).map_err(|error| refused(error.to_string()))?;
+        if bytes.starts_with(b"version https://git-lfs") {
+            return Err(refused("a pointer of Git LFS in the place of the file: fetch it with `git lfs pull`".to_owned()));
+        }
+        let mut tokenizer = tokenizers::Tokenizer::from_bytes(&bytes).map_err(|error| refused(error.to_string()))?;
+        // A model that was trained on cut or padded rows must not cut or pad documents.
+        tokenizer.with_truncation(None).map_err(|error| refused(error.to_string()))?;
+        tokenizer.with_padding(None);
+        tokenizer.set_encode_special_tokens(true);
+        let largest = tokenizer.get_vocab(true).into_values().max();
+        let size = largest.ok_or_else(|| refused("it has no token".to_owned()))? as usize + 1;
+        let boundary = boundary(&tokenizer, path).map_err(refused)?;
+        Ok(Self { hash: blake3::hash(&bytes), tokenizer, boundary, size })
+    }
+
+    fn encode(&self, documents: &[String]) -> Result<Vec<Vec<u32>>, CorpusError> {
+        let texts: Vec<&str> = documents.iter().map(String::as_str).collect();
+        let all = self.tokenizer.encode_batch_fast(texts, false).map_err(|error| CorpusError::Encoding(error.to_string()))?;
+        let ended = |encoding: tokenizers::Encoding| {
+            let mut tokens = Vec::with_capacity(encoding.len() + 1);
+            tokens.extend_from_slice(encoding.get_ids());
+            tokens.push(self.boundary);
+            tokens
+        };
+        Ok(all.into_iter().map(ended).collect())
+    }
+}
+
+/// The token that ends a text: what `tokenizer_config.json`, else `config.json` beside the tokenizer says, else one by its usual name.
+fn boundary(tokenizer: &tokenizers::Tokenizer, path: &Path) -> Result<u32, String> {
+    let beside = |name: &str| -> Option<(PathBuf, serde_json::Value)> {
+        let path = path.with_file_name(name);
+        let text = std::fs::read(&path).ok().filter(|text| text.len() as u64 <= LARGEST)?;
+        Some((path, serde_json::from_slice(&text).ok()?))
+    };
+    if let Some((path, config)) = beside("tokenizer_config.json") {
+        let end = &config["eos_token"];
+        if let Some(end) = end.as_str().or_else(|| end["content"].as_str()) {
+            let unknown = || format!("`{}` ends texts with `{end}`, which the tokenizer does not know", path.display());
+            return tokenizer.token_to_id(end).ok_or_else(unknown);
+        }
+    }
+    if let Some((path, config)) = beside("config.json") {
+        let end = &config["eos_token_id"];
+        if let Some(end) = end.as_u64().or_else(|| end[0].as_u64()) {
+            let unknown = || format!("`{}` ends texts with token {end}, which the tokenizer does not know", path.display());
+            let known = u32::try_from(end).ok().filter(|end| tokenizer.id_to_token(*end).is_some());
+            return known.ok_or_else(unknown);
+        }
+    }
+    let found = ENDS.iter().find_map(|end| tokenizer.token_to_id(end));
+    found.ok_or_else(|| {
+        let names = ENDS.join("`, `");
+        format!("no token ends a document: there is no `eos_token` in a `tokenizer_config.json` beside it, and none of `{names}`")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tokenizer of words, with an end and a special token; `names` of its files beside it.
+    fn words(folder: &Path, beside: &[(&str, &str)]) -> Result<Encoder, CorpusError> {
+        let json = r#"{
+            "version": "1.0",
+            "truncation": {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0},
+            "padding": null,
+            "added_tokens": [
+                {"id": 3, "content": "</s>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true},
+                {"id": 4, "content": "<end>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}
+            ],
+            "normalizer": null,
+            "pre_tokenizer": {"type": "Whitespace"},
+            "post_processor": null,
+            "decoder": null,
+            "model": {"type": "WordLevel", "vocab": {"[UNK]": 0, "red": 1, "green": 2}, "unk_token": "[UNK]"}
+        }"#;
+        std::fs::write(folder.join("tokenizer.json"), json).expect("writes");
+        for (name, text) in beside {
+            std::fs::write(folder.join(name), text).expect("writes");
+        }
+        Encoder::open(&Tokenizer::File("tokenizer.json".into()), folder)
+    }
+
+    #[test]
+    fn documents_are_neither_cut_nor_do_they_hold_special_tokens() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let encoder = words(folder.path(), &[]).expect("a tokenizer");
+        assert_eq!((encoder.vocabulary(), encoder.boundary()), (5, 3));
+        let documents = ["red green red green".to_owned(), "red </s> green".to_owned()];
+        let tokens = encoder.encode(&documents).expect("encodes");
+        assert_eq!(tokens[0], [1, 2, 1, 2, 3]);
+        assert_eq!((tokens[1].first(), tokens[1].iter().filter(|token| **token == 3).count()), (Some(&1), 1));
+        assert_eq!(encoder.lengths(&documents).expect("counts"), [tokens[0].len() as u32, tokens[1].len() as u32]);
+    }
+
+    #[test]
+    fn what_stands_beside_a_tokenizer_says_what_ends_a_text() {
+        let of = |beside: &[(&str, &str)]| {
+            let folder = tempfile::tempdir().expect("a folder");
+            words(folder.path(), beside).map(|encoder| encoder.boundary()).map_err(|error| error.to_string())
+        };
+        assert_eq!(of(&[("tokenizer_config.json", r#"{"eos_token": "<end>"}"#)]), Ok(4));
+        assert_eq!(of(&[("tokenizer_config.json", r#"{"eos_token": {"content": "<end>"}}"#)]), Ok(4));
+        assert_eq!(of(&[("config.json", r#"{"eos_token_id": [4, 3]}"#)]), Ok(4));
+        assert!(of(&[("config.json", r#"{"eos_token_id": 77}"#)]).is_err_and(|error| error.contains("token 77")));
+        assert!(of(&[("tokenizer_config.json", r#"{"eos_token": "<none>"}"#)]).is_err_and(|error| error.contains("`<none>`")));
+    }
+
+    #[test]
+    fn stretches_tile_the_documents() {
+        let documents: Vec<String> = [5 << 20, 1, 2 << 20, 3 << 20, 0].map(|length| "x".repeat(length)).to_vec();
+        let counts: Vec<usize> = stretches(&documents).map(<[String]>::len).collect();
+        assert_eq!(counts, [1, 2, 2]);
+    }
+}
