@@ -6,6 +6,7 @@
 //! ([`params::parameters`]), used to price, to allocate, to load and to export.
 
 pub mod flops;
+pub mod hub;
 pub mod identity;
 pub mod learning;
 pub mod matching;

@@ -49,8 +49,13 @@ pub enum FirstValue {
     Constant(f64),
     /// A tensor of the teacher.
     Teacher(TeacherTensor),
-    /// The tensor of the same name in a safetensors file, relative to the folder of the `.exp` file.
-    File(String),
+    /// The tensor of the same name, ours or Hugging Face's, in a safetensors file.
+    File {
+        /// Relative to the folder of the `.exp` file.
+        file: String,
+        /// Hash of its weights, where it is known.
+        content: Option<String>,
+    },
 }
 
 /// Tensors that a student may take from its teacher.
@@ -202,14 +207,14 @@ impl List<'_> {
     fn normal(&self, factor: f64) -> FirstValue {
         match &self.model.init {
             Init::Normal { std } => FirstValue::Normal { std: *std, factor },
-            Init::From(file) => FirstValue::File(file.clone()),
+            Init::From { file, content } => FirstValue::File { file: file.clone(), content: content.clone() },
         }
     }
 
     fn constant(&self, value: f64) -> FirstValue {
         match &self.model.init {
             Init::Normal { .. } => FirstValue::Constant(value),
-            Init::From(file) => FirstValue::File(file.clone()),
+            Init::From { file, content } => FirstValue::File { file: file.clone(), content: content.clone() },
         }
     }
 

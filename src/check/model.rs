@@ -214,7 +214,7 @@ impl<'a> Checker<'a> {
 
     fn init(&self, words: &mut Words<'_, 'a>) -> Option<Init> {
         if words.eat("from") {
-            return Some(Init::From(words.text("a path in quotation marks")?.value));
+            return Some(Init::From { file: words.text("a path in quotation marks")?.value, content: None });
         }
         let (_, part) = words.one_of("an initialisation", &["normal"])?;
         let taken = self.arguments(part, &["std"], words.given);

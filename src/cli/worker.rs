@@ -32,7 +32,9 @@ impl Worker for Everything {
                 let counts = [("train_tokens", header.train_tokens), ("holdout_tokens", header.holdout_tokens)];
                 Ok(Outcome::Done(counts.map(|(name, count)| (name.to_owned(), count)).into_iter().collect::<BTreeMap<_, _>>()))
             }
-            Work::Teacher(_) | Work::TeacherLogits(_) | Work::Phase(_) | Work::Probe(_) => self.train(node, desk),
+            Work::Teacher(_) | Work::Checkpoint(_) | Work::TeacherLogits(_) | Work::Phase(_) | Work::Probe(_) => {
+                self.train(node, desk)
+            }
         }
     }
 }

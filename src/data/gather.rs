@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::corpus::{self, CorpusError};
 use super::documents::DocumentsError;
-use super::facts::{Corpus, CorpusFacts, Facts};
+use super::facts::{Checkpoint, Corpus, CorpusFacts, Facts, Found, Weights};
+use super::hub::{self, Hub, HubError, Tensors};
 use super::tokenize::Encoder;
-use crate::study::{Data, Study, Tokenizer};
+use crate::study::{Data, Init, Study, TeacherSource, Tokenizer};
 
 /// Documents' lengths in tokens: of the training part, and of the holdout.
 pub type Lengths = [Vec<u32>; 2];
@@ -16,7 +17,7 @@ pub type Lengths = [Vec<u32>; 2];
 pub struct Reach<'a> {
     /// The lengths of a corpus of this content that has been written already: it need not be tokenised to be counted.
     pub written: &'a dyn Fn(&Data, &str) -> Option<Lengths>,
-    /// Texts of more bytes than this are left alone.
+    /// Texts and weights of more bytes than this are left alone.
     pub most_bytes: Option<u64>,
 }
 
@@ -41,9 +42,49 @@ pub fn gather(study: &Study, folder: &Path, reach: &Reach<'_>) -> Facts {
             });
             facts.corpora.push((Arc::clone(data), corpus));
         }
+        if let Some(teacher) = &arm.recipe.teacher
+            && let TeacherSource::Checkpoint(path) = &teacher.source
+            && !facts.checkpoints.iter().any(|(known, _)| known == path)
+        {
+            facts.checkpoints.push((path.clone(), checkpoint(&folder.join(path), &teacher.name, reach)));
+        }
+        if let Init::From { file, .. } = &arm.recipe.model.init
+            && !facts.starts.iter().any(|(known, _)| known == file)
+        {
+            facts.starts.push((file.clone(), start(folder, file, reach)));
+        }
     }
     facts
 }
+
+fn checkpoint(folder: &Path, name: &str, reach: &Reach<'_>) -> Found<Checkpoint> {
+    match Hub::open(folder, name) {
+        Ok(hub) if reach.most_bytes.is_some_and(|most| hub.tensors.bytes() > most) => Found::Absent(TOO_LARGE.to_owned()),
+        Ok(Hub { model, context, tensors }) => Found::Known(Checkpoint { model, context, weights: weights(&tensors) }),
+        Err(error @ HubError::Absent(_)) => Found::Absent(error.to_string()),
+        Err(error @ HubError::Broken { .. }) => Found::Broken(error.to_string()),
+    }
+}
+
+fn start(folder: &Path, file: &str, reach: &Reach<'_>) -> Found<Weights> {
+    let path = match hub::beside(folder, file) {
+        Ok(path) if path.exists() => path,
+        Ok(path) => return Found::Absent(format!("there is no file `{}`", path.display())),
+        Err(reason) => return Found::Broken(reason),
+    };
+    match Tensors::of_file(&path) {
+        Ok(tensors) if reach.most_bytes.is_some_and(|most| tensors.bytes() > most) => Found::Absent(TOO_LARGE.to_owned()),
+        Ok(tensors) => Found::Known(weights(&tensors)),
+        Err(error) => Found::Broken(error.to_string()),
+    }
+}
+
+fn weights(tensors: &Tensors) -> Weights {
+    let shapes = tensors.shapes().map(|(name, shape)| (name.to_owned(), shape.to_vec()));
+    Weights { content: tensors.content(), tensors: shapes.collect() }
+}
+
+const TOO_LARGE: &str = "its weights are too large to be read now";
 
 /// Whether two declarations tokenise to the same corpus.
 fn same_corpus(a: &Data, b: &Data) -> bool {

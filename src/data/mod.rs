@@ -8,6 +8,7 @@ pub mod corpus;
 pub mod documents;
 pub mod facts;
 mod gather;
+pub mod hub;
 pub mod order;
 pub mod pack;
 pub mod reader;

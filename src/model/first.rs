@@ -9,8 +9,8 @@ use crate::study::seed;
 pub trait Teacher {
     /// A tensor of the teacher, or why there is none.
     fn tensor(&self, tensor: TeacherTensor) -> Result<Vec<f32>, String>;
-    /// A tensor by name from a file of the study's folder, or why there is none.
-    fn file(&self, file: &str, name: &str) -> Result<Vec<f32>, String>;
+    /// A tensor by the name of a parameter from a file of the study's folder, whose weights have that hash; or why there is none.
+    fn file(&self, file: &str, content: Option<&str>, name: &str) -> Result<Vec<f32>, String>;
 }
 
 /// Values of a new parameter, in row-major order. `identity`: output projections are zero, so that a layer begins as if absent.
@@ -31,7 +31,7 @@ pub fn first_values(seed: u64, spec: &ParamSpec, identity: bool, teacher: &dyn T
         }
         FirstValue::Constant(value) => vec![*value as f32; elements],
         FirstValue::Teacher(tensor) => teacher.tensor(*tensor)?,
-        FirstValue::File(file) => teacher.file(file, &spec.name)?,
+        FirstValue::File { file, content } => teacher.file(file, content.as_deref(), &spec.name)?,
     };
     if values.len() == elements {
         Ok(values)

@@ -77,6 +77,9 @@ impl Builder<'_> {
         let lesson = self.lesson(arm, &settled)?;
         let mut nodes = vec![self.settler.worlds[settled.world].key.clone()];
         nodes.extend(lesson.as_ref().into_iter().flat_map(|lesson| lesson.nodes().cloned()));
+        for segment in &settled.timeline.segments {
+            self.settler.starts(&settled.model, segment)?;
+        }
         let phases = self.phases(arm, seed, &settled, lesson.as_ref());
         nodes.extend(phases.iter().cloned());
         let probes: Vec<_> = measure::probes(study, &settled.timeline)

@@ -19,7 +19,7 @@ pub fn dot(plan: &Plan) -> String {
         let shape = match node.work {
             Work::Corpus { .. } => ", shape=cylinder",
             Work::Probe(_) => ", shape=ellipse",
-            Work::Teacher(_) | Work::TeacherLogits(_) | Work::Phase(_) => "",
+            Work::Teacher(_) | Work::Checkpoint(_) | Work::TeacherLogits(_) | Work::Phase(_) => "",
         };
         // Writing to a string does not fail.
         let _ = writeln!(text, "  {} [label={}{shape}{style}];", quoted(&node.key.0), quoted(label.trim_end()));

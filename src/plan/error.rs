@@ -92,6 +92,14 @@ pub enum PlanError {
         /// What the teacher has in its place.
         its: String,
     },
+    /// Weights of others that cannot be used.
+    #[error("{of} cannot be read: {reason}")]
+    Weights {
+        /// Whose.
+        of: String,
+        /// Why.
+        reason: String,
+    },
     /// A plan that contradicts itself: never from a study, perhaps from a file.
     #[error("the plan is damaged: {0}")]
     Damaged(String),

@@ -58,6 +58,7 @@ fn reads(node: &Node) -> Vec<&Key> {
             let teacher = phase.teacher.iter().flat_map(|teacher| [&teacher.node].into_iter().chain(&teacher.logits));
             [&phase.corpus].into_iter().chain(&phase.parent).chain(teacher).collect()
         }
+        Work::Checkpoint(checkpoint) => vec![&checkpoint.corpus],
         Work::TeacherLogits(logits) => vec![&logits.corpus, &logits.teacher],
         Work::Probe(probe) => vec![&probe.corpus, &probe.phase],
     }
@@ -68,7 +69,7 @@ pub(super) fn segment(node: &Node) -> Option<&Segment> {
     match &node.work {
         Work::Teacher(phase) | Work::Phase(phase) => Some(&phase.segment),
         Work::Probe(probe) => Some(&probe.segment),
-        Work::Corpus { .. } | Work::TeacherLogits(_) => None,
+        Work::Corpus { .. } | Work::Checkpoint(_) | Work::TeacherLogits(_) => None,
     }
 }
 

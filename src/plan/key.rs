@@ -3,13 +3,13 @@
 //! No name, label, text or path enters, and nothing of the machine. What a phase reads of its teacher's cache is told by how the
 //! cache was made, not by how far it reaches: a cache that covers another shard as well changes no phase. The learning rate is that
 //! of the segment's own steps. What the engine writes down at every step (training loss, norm of the gradient) or outside any result
-//! (speed) is no part of a key. A file that cannot be read (an absent corpus, a checkpoint, `init from`) stands for itself by its
+//! (speed) is no part of a key. A file that is not at hand (a corpus, a checkpoint, what `init from` names) stands for itself by its
 //! declaration. Invariant: nodes with equal keys end in equal bytes.
 
 use serde::Serialize;
 
 use super::memo::digest;
-use super::node::{Key, Phase};
+use super::node::{Checkpoint, Key, Phase};
 use crate::study::{
     Cache, Data, Documents, Holdout, Layout, LossTerm, Metric, Optimizer, Precision, ProbeKind, Shard, Text, Tokenizer,
 };
@@ -52,10 +52,15 @@ pub fn corpus(data: &Data, content: Option<&str>) -> Key {
 /// What a phase takes from its teacher.
 #[derive(Debug, Clone, Serialize)]
 pub(super) enum Taught<'a> {
-    /// A teacher that is trained, and how its logits are kept.
+    /// A teacher that has a node, and how its logits are kept.
     Trained(&'a Key, Cache),
-    /// A checkpoint, by its declaration.
+    /// A checkpoint that is not at hand, by its declaration.
     Checkpoint(&'a str, Cache),
+}
+
+/// A look at a teacher that others have trained; `shape` is the digest of its model.
+pub(super) fn checkpoint(checkpoint: &Checkpoint, shape: &str) -> Key {
+    hash("checkpoint", &(shape, &checkpoint.content, Sequences::new(&checkpoint.corpus, &checkpoint.data)))
 }
 
 /// How sequences are made of a corpus.

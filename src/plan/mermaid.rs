@@ -21,7 +21,7 @@ pub fn mermaid(plan: &Plan) -> String {
         let (open, close) = match node.work {
             Work::Corpus { .. } => ("[(\"", "\")]"),
             Work::Probe(_) => ("([\"", "\"])"),
-            Work::Teacher(_) | Work::TeacherLogits(_) | Work::Phase(_) => ("[\"", "\"]"),
+            Work::Teacher(_) | Work::Checkpoint(_) | Work::TeacherLogits(_) | Work::Phase(_) => ("[\"", "\"]"),
         };
         let shared = if users.get(&node.key).is_some_and(|names| names.len() > 1) { ":::shared" } else { "" };
         // Writing to a string does not fail.

@@ -50,6 +50,8 @@ pub enum Work {
     },
     /// Trains a teacher from its first step to its last.
     Teacher(Box<Phase>),
+    /// Looks at a teacher that others have trained: that its weights are those of the plan, and what it makes of the holdout.
+    Checkpoint(Box<Checkpoint>),
     /// Runs a teacher over the sequences that students will see and over the holdout.
     TeacherLogits(Box<TeacherLogits>),
     /// Trains from one checkpoint to the next.
@@ -63,7 +65,7 @@ impl Work {
     pub fn kind(&self) -> &'static str {
         match self {
             Work::Corpus { .. } => "corpus",
-            Work::Teacher(_) => "teacher",
+            Work::Teacher(_) | Work::Checkpoint(_) => "teacher",
             Work::TeacherLogits(_) => "teacher_logits",
             Work::Phase(_) => "phase",
             Work::Probe(_) => "probe",
@@ -94,13 +96,30 @@ pub struct Phase {
     pub measures: Vec<(Metric, Vec<u64>)>,
 }
 
+/// A model of Hugging Face's format.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// Where it lies, relative to the folder of the `.exp` file.
+    pub folder: String,
+    /// Hash of its weights ([`crate::data::facts::Weights::content`]); weights that are others by now are refused.
+    pub content: String,
+    /// Its architecture.
+    pub model: Arc<Model>,
+    /// The tokens.
+    pub corpus: Key,
+    /// How they are laid into sequences.
+    pub data: Arc<Data>,
+}
+
 /// How a phase uses its teacher.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TeacherUse {
-    /// The node that trained it.
+    /// The node that trained it, or looked at it.
     pub node: Key,
     /// Its architecture.
     pub model: Arc<Model>,
+    /// Where its weights lie, if others have trained it, relative to the folder of the `.exp` file; `None`: in its node.
+    pub folder: Option<String>,
     /// The node that holds its cached logits; `None`: it runs online.
     pub logits: Option<Key>,
 }
@@ -116,6 +135,8 @@ pub struct TeacherLogits {
     pub teacher: Key,
     /// Its architecture.
     pub model: Arc<Model>,
+    /// As in [`TeacherUse::folder`].
+    pub folder: Option<String>,
     /// `All` or `Top`.
     pub cache: Cache,
     /// Softening of the teacher; log-probabilities are kept at this temperature.

@@ -11,6 +11,7 @@ use super::key::{self, Taught};
 use super::memo::digest;
 use super::node::{Key, Node, Phase, Work};
 use super::shape::shape;
+use crate::budget::params::whole;
 use crate::study::{Cache, Model, TeacherSource};
 use crate::timeline::Segment;
 
@@ -33,11 +34,18 @@ pub(super) fn shape_of(model: &Model, segment: &Segment) -> String {
     digest("xrun 2026 plan shape v1", &shape(model, &segment.stack, &segment.block_ends)).to_hex().to_string()
 }
 
-/// The keys that a node may have: one, unless a checkpoint is its teacher, which a phase does not name.
+/// Digest of a model with all its layers.
+pub(super) fn shape_whole(model: &Model) -> String {
+    let (stack, block_ends) = whole(model);
+    digest("xrun 2026 plan shape v1", &shape(model, &stack, &block_ends)).to_hex().to_string()
+}
+
+/// The keys that a node may have: one, unless a checkpoint that is not at hand is its teacher, which a phase does not name.
 fn candidates(plan: &Plan, node: &Node, caches: &BTreeMap<&Key, Cache>) -> Vec<Key> {
     match &node.work {
         Work::Corpus { data, content } => vec![key::corpus(data, content.as_deref())],
         Work::Teacher(phase) => vec![key::phase("teacher", phase, &shape_of(&phase.model, &phase.segment), None)],
+        Work::Checkpoint(checkpoint) => vec![key::checkpoint(checkpoint, &shape_whole(&checkpoint.model))],
         Work::TeacherLogits(logits) => {
             vec![key::logits(&logits.corpus, &logits.data, &logits.teacher, logits.cache, logits.temperature, logits.shards)]
         }

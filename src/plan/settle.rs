@@ -14,10 +14,12 @@ use super::memo::Memo;
 use super::proof;
 use super::run::Mismatch;
 use super::world::World;
+use crate::budget::hub;
 use crate::budget::matching;
+use crate::budget::params::{FirstValue, parameters};
 use crate::budget::tokens::{Count, Counter};
-use crate::data::facts::{Corpus, Facts};
-use crate::study::{Data, Model, Quantity, Recipe, Schedule, Study, Training};
+use crate::data::facts::{Checkpoint, Corpus, Facts, Found};
+use crate::study::{Data, Init, Model, Quantity, Recipe, Schedule, Study, Training};
 use crate::timeline::{self, Segment, StepTokens, Timeline, TimelineError};
 
 /// A run whose timeline is known.
@@ -180,10 +182,43 @@ impl Settler<'_> {
         if let Some(known) = self.model_at.get(&at) {
             return Ok(Arc::clone(known));
         }
-        let sized = self.worlds[world].with_vocabulary(model)?;
+        let sized = self.started(self.worlds[world].with_vocabulary(model)?)?;
         let one = self.models.get(&sized, || Arc::clone(&sized));
         self.model_at.insert(at, Arc::clone(&one));
         Ok(one)
+    }
+
+    /// A model that starts from a file, with the hash of its weights.
+    fn started(&self, model: Arc<Model>) -> Result<Arc<Model>, PlanError> {
+        let Init::From { file, content: None } = &model.init else { return Ok(model) };
+        let found = self.facts.starts.iter().find(|(known, _)| known == file);
+        match found.map(|(_, found)| found) {
+            Some(Found::Known(weights)) => {
+                let init = Init::From { file: file.clone(), content: Some(weights.content.clone()) };
+                Ok(Arc::new(Model { init, ..(*model).clone() }))
+            }
+            Some(Found::Broken(reason)) => {
+                Err(PlanError::Weights { of: format!("the model `{}`", model.name), reason: reason.clone() })
+            }
+            Some(Found::Absent(_)) | None => Ok(model),
+        }
+    }
+
+    /// Every parameter of a segment that starts from a file is there, in its shape.
+    pub(super) fn starts(&self, model: &Model, segment: &Segment) -> Result<(), PlanError> {
+        let Init::From { file, content: Some(_) } = &model.init else { return Ok(()) };
+        let Some((_, Found::Known(weights))) = self.facts.starts.iter().find(|(known, _)| known == file) else { return Ok(()) };
+        let specs = parameters(model, &segment.stack, &segment.block_ends);
+        let drawn = specs.into_iter().filter(|spec| matches!(spec.first, FirstValue::File { .. }));
+        hub::holds(drawn, &weights.tensors).map_err(|reason| PlanError::Weights {
+            of: format!("the model `{}`", model.name),
+            reason: format!("`{file}`: {reason}"),
+        })
+    }
+
+    /// What was found of a checkpoint.
+    pub(super) fn checkpoint(&self, folder: &str) -> Option<&'_ Found<Checkpoint>> {
+        self.facts.checkpoints.iter().find(|(known, _)| known == folder).map(|(_, found)| found)
     }
 
     pub(super) fn counter(&mut self, world: usize, training: &Training, seed: u64) -> Rc<Counter> {

@@ -14,7 +14,7 @@ use crate::timeline::LayerId;
 
 /// A model under a stack.
 #[derive(Debug, Serialize)]
-pub(super) struct Shape<'a> {
+pub(super) struct Shape {
     width: usize,
     heads: usize,
     kv_heads: usize,
@@ -25,7 +25,7 @@ pub(super) struct Shape<'a> {
     positions: Positions,
     embedding: &'static str,
     head: &'static str,
-    init: &'a Init,
+    init: Init,
     vocabulary: usize,
     entry: Option<Equation>,
     layers: Vec<Layer>,
@@ -43,7 +43,7 @@ struct Layer {
 }
 
 /// The shape of `model` while its layers are `stack` and its blocks end after so many of them.
-pub(super) fn shape<'a>(model: &'a Model, stack: &[LayerId], block_ends: &[usize]) -> Shape<'a> {
+pub(super) fn shape(model: &Model, stack: &[LayerId], block_ends: &[usize]) -> Shape {
     let around = Moment { layer: 0, depth: model.layers, active_depth: stack.len(), step: 0 };
     let layer = |(place, id): (usize, &LayerId)| {
         let moment = Moment { layer: place + 1, ..around };
@@ -71,11 +71,19 @@ pub(super) fn shape<'a>(model: &'a Model, stack: &[LayerId], block_ends: &[usize
         positions: model.positions,
         embedding: origin(model.embedding),
         head: origin(model.head),
-        init: &model.init,
+        init: init(&model.init),
         vocabulary: vocabulary(model),
         entry: entry(model).map(|entry| equation(entry, &around)),
         layers: stack.iter().enumerate().map(layer).collect(),
         exit: exit(model).map(|exit| equation(exit, &around)),
+    }
+}
+
+/// First values by what they are; a file by its weights, where these are known.
+fn init(init: &Init) -> Init {
+    match init {
+        Init::From { content: Some(content), .. } => Init::From { file: String::new(), content: Some(content.clone()) },
+        Init::From { content: None, .. } | Init::Normal { .. } => init.clone(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Teachers of a plan: one for each declaration and data, whoever learns from it, and one cache of its logits.
 //!
-//! Owns how far a cache reaches: as far as any run reads. Invariant: a teacher is trained under seed 0 from its first step to its last.
+//! Owns how far a cache reaches: as far as any run reads. Invariant: a teacher that we train is trained under seed 0 from its first step to its last.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,10 +10,13 @@ use super::cost::Cost;
 use super::error::PlanError;
 use super::key::{self, Taught};
 use super::measure;
-use super::node::{Key, Phase, TeacherLogits, TeacherUse, Work};
+use super::node::{Checkpoint, Key, Phase, TeacherLogits, TeacherUse, Work};
+use super::proof;
 use super::settle::{Settled, Settler};
-use crate::budget::params::{FirstValue, parameters, vocabulary, whole};
+use crate::budget::hub;
+use crate::budget::params::{FirstValue, ParamSpec, parameters, vocabulary, whole};
 use crate::budget::tokens::Count;
+use crate::data::facts::Found;
 use crate::study::{
     Cache, Embedding, LossTerm, Measure, Metric, Model, Moment, Recipe, Schedule, Start, Study, Teacher, TeacherSource, Training,
 };
@@ -25,9 +28,19 @@ const SEED: u64 = 0;
 #[derive(Debug, Default)]
 pub(super) struct Teachers {
     /// By the address of the declaration, which the study keeps alive, and the world.
-    trained: BTreeMap<(*const Teacher, usize), (Key, Arc<Model>)>,
+    known: BTreeMap<(*const Teacher, usize), Known>,
     /// Shards that a cache has to cover, by its key for none.
     shards: BTreeMap<Key, u64>,
+}
+
+/// A teacher with a node.
+#[derive(Debug, Clone)]
+struct Known {
+    /// That trains it, or looks at it.
+    node: Key,
+    model: Arc<Model>,
+    /// Where its weights lie, if others have trained it.
+    folder: Option<String>,
 }
 
 /// What a run has from its teacher.
@@ -43,8 +56,9 @@ pub(super) struct Lesson {
 
 #[derive(Debug)]
 enum Source {
-    Trained(Key, Arc<Model>),
-    Checkpoint(String),
+    AtHand(Known),
+    /// A checkpoint that is not there.
+    Absent(String),
 }
 
 impl Lesson {
@@ -52,36 +66,39 @@ impl Lesson {
     pub(super) fn nodes(&self) -> impl Iterator<Item = &Key> {
         self.node().into_iter().chain(&self.logits)
     }
-    /// The node that trains the teacher.
+    /// The node of the teacher itself.
     pub(super) fn node(&self) -> Option<&Key> {
         match &self.source {
-            Source::Trained(key, _) => Some(key),
-            Source::Checkpoint(_) => None,
+            Source::AtHand(known) => Some(&known.node),
+            Source::Absent(_) => None,
         }
     }
-    /// For the phase that uses it; a checkpoint cannot be used yet.
+    /// For the phase that uses it; a checkpoint that is not there cannot be used.
     pub(super) fn used(&self) -> Option<TeacherUse> {
         match &self.source {
-            Source::Trained(node, model) => {
-                Some(TeacherUse { node: node.clone(), model: Arc::clone(model), logits: self.logits.clone() })
-            }
-            Source::Checkpoint(_) => None,
+            Source::AtHand(Known { node, model, folder }) => Some(TeacherUse {
+                node: node.clone(),
+                model: Arc::clone(model),
+                folder: folder.clone(),
+                logits: self.logits.clone(),
+            }),
+            Source::Absent(_) => None,
         }
     }
     /// For the key of the phase that uses it.
     pub(super) fn taught(&self) -> Taught<'_> {
         let cache = if self.spoken { self.cache } else { Cache::None };
         match &self.source {
-            Source::Trained(node, _) => Taught::Trained(node, cache),
-            Source::Checkpoint(path) => Taught::Checkpoint(path, cache),
+            Source::AtHand(known) => Taught::Trained(&known.node, cache),
+            Source::Absent(path) => Taught::Checkpoint(path, cache),
         }
     }
     /// FLOPs of the teacher beside a student that reads so much.
     pub(super) fn beside(&self, settler: &mut Settler<'_>, read: Option<&Count>) -> Option<f64> {
         match &self.source {
             _ if !self.spoken || self.logits.is_some() => Some(0.0),
-            Source::Trained(_, model) => read.map(|read| settler.forward(model, read)),
-            Source::Checkpoint(_) => None,
+            Source::AtHand(known) => read.map(|read| settler.forward(&known.model, read)),
+            Source::Absent(_) => None,
         }
     }
 }
@@ -100,6 +117,12 @@ fn temperature(training: &Training) -> f64 {
         LossTerm::CrossEntropy => None,
     });
     found.unwrap_or(1.0)
+}
+
+/// Parameters of a whole model.
+fn size_of(model: &Model) -> u64 {
+    let (stack, block_ends) = whole(model);
+    parameters(model, &stack, &block_ends).iter().map(ParamSpec::elements).sum()
 }
 
 /// Everything that a student takes from its teacher is there, and fits.
@@ -131,8 +154,7 @@ impl Builder<'_> {
     pub(super) fn reach(&mut self, arm: usize, settled: &Settled) -> Result<(), PlanError> {
         let recipe = &self.study.arms[arm].recipe;
         let Some(teacher) = &recipe.teacher else { return Ok(()) };
-        let trained = self.teacher(teacher, recipe, settled.world)?;
-        let Some((key, model)) = trained else { return Ok(()) };
+        let Some(Known { node: key, model, .. }) = self.teacher(teacher, recipe, settled.world)? else { return Ok(()) };
         let heard = spoken(self.study, &recipe.training);
         let (own, its) = (vocabulary(&settled.model), vocabulary(&model));
         if heard && own != its {
@@ -155,36 +177,88 @@ impl Builder<'_> {
         let Some(teacher) = &recipe.teacher else { return Ok(None) };
         let (cache, spoken) = (teacher.cache, spoken(self.study, &recipe.training));
         let source = match (self.teacher(teacher, recipe, settled.world)?, &teacher.source) {
-            (Some((key, model)), _) => Source::Trained(key, model),
-            (None, TeacherSource::Checkpoint(path)) => Source::Checkpoint(path.clone()),
+            (Some(known), _) => Source::AtHand(known),
+            (None, TeacherSource::Checkpoint(path)) => Source::Absent(path.clone()),
             (None, TeacherSource::Trained { .. }) => return Ok(None),
         };
         let logits = match &source {
-            Source::Trained(key, model) if spoken && cache != Cache::None => {
-                Some(self.logits(recipe, key, model, cache, settled.world))
-            }
+            Source::AtHand(known) if spoken && cache != Cache::None => Some(self.logits(recipe, known, cache, settled.world)),
             _ => None,
         };
         Ok(Some(Lesson { source, cache, spoken, logits }))
     }
 
-    /// Lays the node that trains a teacher; `None` for a checkpoint.
-    fn teacher(&mut self, teacher: &Arc<Teacher>, recipe: &Recipe, world: usize) -> Result<Option<(Key, Arc<Model>)>, PlanError> {
-        let TeacherSource::Trained { model, training, steps } = &teacher.source else { return Ok(None) };
+    /// Lays the node of a teacher; `None` for a checkpoint that is not there.
+    fn teacher(&mut self, teacher: &Arc<Teacher>, recipe: &Recipe, world: usize) -> Result<Option<Known>, PlanError> {
         let at = (Arc::as_ptr(teacher), world);
-        if let Some(known) = self.teachers.trained.get(&at) {
+        if let Some(known) = self.teachers.known.get(&at) {
             return Ok(Some(known.clone()));
         }
+        let known = match &teacher.source {
+            TeacherSource::Checkpoint(folder) => self.imported(teacher, folder, recipe, world)?,
+            TeacherSource::Trained { model, training, steps } => {
+                Some(self.trained(teacher, (model, training, *steps), recipe, world)?)
+            }
+        };
+        self.teachers.known.extend(known.clone().map(|known| (at, known)));
+        Ok(known)
+    }
+
+    /// Lays the node that looks at a checkpoint, if it is there.
+    fn imported(&mut self, teacher: &Teacher, folder: &str, recipe: &Recipe, world: usize) -> Result<Option<Known>, PlanError> {
+        let refused = |reason: String| PlanError::Weights { of: format!("the teacher `{}`", teacher.name), reason };
+        let found = match self.settler.checkpoint(folder) {
+            Some(Found::Known(found)) => found.clone(),
+            Some(Found::Broken(reason)) => return Err(refused(reason.clone())),
+            Some(Found::Absent(_)) | None => return Ok(None),
+        };
+        hub::compare(&found.model, &found.weights.tensors).map_err(|reason| refused(format!("`{folder}`: {reason}")))?;
+        let model = Arc::new(found.model);
+        let (corpus, needed) = (self.settler.worlds[world].key.clone(), self.settler.worlds[world].vocabulary());
+        let size = vocabulary(&model);
+        if let Some(needed) = needed.filter(|needed| *needed > size) {
+            return Err(PlanError::Vocabulary { model: teacher.name.clone(), size, data: recipe.data.name.clone(), needed });
+        }
+        let content = found.weights.content;
+        let checkpoint = Checkpoint {
+            folder: folder.to_owned(),
+            content,
+            model: Arc::clone(&model),
+            corpus: corpus.clone(),
+            data: Arc::clone(&recipe.data),
+        };
+        let key = key::checkpoint(&checkpoint, &proof::shape_whole(&model));
+        if !self.graph.has(&key) {
+            let held = self.settler.worlds[world].covered(0);
+            let cost = Cost {
+                flops_teacher: held.as_ref().map(|held| self.settler.forward(&model, held)),
+                params_total: size_of(&model),
+                ..Cost::nothing()
+            };
+            let label = || format!("teacher {}", teacher.name);
+            self.lay(&key, cost, label, vec![corpus], Work::Checkpoint(Box::new(checkpoint)));
+        }
+        Ok(Some(Known { node: key, model, folder: Some(folder.to_owned()) }))
+    }
+
+    /// Lays the node that trains a teacher.
+    fn trained(
+        &mut self,
+        teacher: &Teacher,
+        (model, training, steps): (&Arc<Model>, &Arc<Training>, u64),
+        recipe: &Recipe,
+        world: usize,
+    ) -> Result<Known, PlanError> {
         let model = self.settler.model(model, world)?;
         let schedule =
-            Schedule { name: String::new(), doc: None, start: Start::All, events: Vec::new(), end: Moment::Step(*steps) };
+            Schedule { name: String::new(), doc: None, start: Start::All, events: Vec::new(), end: Moment::Step(steps) };
         let timeline = self
             .settler
             .timeline(&schedule, &model, training, (world, SEED), None)
             .map_err(|error| PlanError::Teacher { teacher: teacher.name.clone(), error })?;
         let read = self.settler.count(world, training, SEED, &timeline.segments).and_then(|counts| counts.first().copied());
         let corpus = self.settler.worlds[world].key.clone();
-        let measured = [Measure { metric: Metric::ValidationCe, every: (*steps).max(1) }];
+        let measured = [Measure { metric: Metric::ValidationCe, every: steps.max(1) }];
         let mut last = None;
         for segment in timeline.segments {
             let price = self.settler.price(&model, training, &recipe.data, &segment, read.as_ref());
@@ -208,10 +282,10 @@ impl Builder<'_> {
             };
             let key = key::phase("teacher", &phase, &shape, None);
             self.lay(&key, cost, || format!("teacher {}", teacher.name), vec![corpus.clone()], Work::Teacher(Box::new(phase)));
-            last = Some((key, Arc::clone(&model)));
+            last = Some(key);
         }
-        self.teachers.trained.extend(last.clone().map(|known| (at, known)));
-        Ok(last)
+        let node = last.expect("this is a bug in xrun: a schedule without a segment");
+        Ok(Known { node, model, folder: None })
     }
 
     /// A cache by everything but its reach.
@@ -220,7 +294,8 @@ impl Builder<'_> {
         key::logits(corpus, &recipe.data, teacher, cache, temperature(&recipe.training), 0)
     }
 
-    fn logits(&mut self, recipe: &Recipe, teacher: &Key, model: &Arc<Model>, cache: Cache, world: usize) -> Key {
+    fn logits(&mut self, recipe: &Recipe, known: &Known, cache: Cache, world: usize) -> Key {
+        let Known { node: teacher, model, folder } = known;
         let shards = self.teachers.shards.get(&self.cache_of(recipe, teacher, cache, world)).copied().unwrap_or(1);
         let (corpus, temperature) = (self.settler.worlds[world].key.clone(), temperature(&recipe.training));
         let key = key::logits(&corpus, &recipe.data, teacher, cache, temperature, shards);
@@ -238,7 +313,8 @@ impl Builder<'_> {
             let (model, data) = (Arc::clone(model), Arc::clone(&recipe.data));
             let label = format!("logits of {}", recipe.teacher.as_ref().map_or("the teacher", |teacher| &teacher.name));
             let needs = vec![corpus.clone(), teacher.clone()];
-            let work = TeacherLogits { corpus, data, teacher: teacher.clone(), model, cache, temperature, shards };
+            let (teacher, folder) = (teacher.clone(), folder.clone());
+            let work = TeacherLogits { corpus, data, teacher, model, folder, cache, temperature, shards };
             self.lay(&key, cost, || label, needs, Work::TeacherLogits(Box::new(work)));
         }
         key

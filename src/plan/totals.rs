@@ -40,7 +40,8 @@ pub struct Totals {
 impl Totals {
     pub(super) fn of(graph: &Graph, runs: &[PlannedRun]) -> Self {
         let all = || graph.all().filter(|(node, _)| !matches!(node.work, Work::Corpus { .. })).map(|(_, cost)| cost);
-        let once = graph.all().filter(|(node, _)| matches!(node.work, Work::Teacher(_) | Work::TeacherLogits(_)));
+        let once =
+            graph.all().filter(|(node, _)| matches!(node.work, Work::Teacher(_) | Work::Checkpoint(_) | Work::TeacherLogits(_)));
         let own = runs.iter().flat_map(|run| &run.phases).filter_map(|key| graph.cost(key));
         let unshared: Vec<&Cost> = once.map(|(_, cost)| cost).chain(own).collect();
         Self {

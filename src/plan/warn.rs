@@ -11,7 +11,7 @@ use super::run::PlannedRun;
 use super::world::World;
 use crate::budget::identity;
 use crate::data::facts::Corpus;
-use crate::study::{Metric, Study, TeacherSource};
+use crate::study::{Init, Metric, Study, TeacherSource};
 use crate::timeline::FirstValues;
 
 /// All of them, in the order of the study.
@@ -68,9 +68,21 @@ pub(super) fn obstacles(study: &Study, graph: &Graph) -> Vec<String> {
             reasons.push(format!("the text of `{}` is not at hand, or not its tokenizer", data.name));
         }
     }
-    for teacher in study.arms.iter().filter_map(|arm| arm.recipe.teacher.as_ref()) {
-        if let TeacherSource::Checkpoint(path) = &teacher.source {
-            reasons.push(format!("the teacher `{}` is the checkpoint \"{path}\", which this version cannot load", teacher.name));
+    let found =
+        |path: &str| graph.all().any(|(node, _)| matches!(&node.work, Work::Checkpoint(checkpoint) if checkpoint.folder == path));
+    for recipe in study.arms.iter().map(|arm| &arm.recipe) {
+        if let Some(teacher) = &recipe.teacher
+            && let TeacherSource::Checkpoint(path) = &teacher.source
+            && !found(path)
+        {
+            reasons.push(format!("the teacher `{}`, the checkpoint \"{path}\", is not at hand", teacher.name));
+        }
+    }
+    for (node, _) in graph.all() {
+        if let Work::Phase(phase) | Work::Teacher(phase) = &node.work
+            && let Init::From { file, content: None } = &phase.model.init
+        {
+            reasons.push(format!("\"{file}\", which the model `{}` starts from, is not at hand", phase.model.name));
         }
     }
     let mut said = BTreeSet::new();

@@ -75,7 +75,7 @@ impl World {
         Some(Count { sequences, tokens, ..Count::default() })
     }
     /// Token types, where they are known.
-    fn vocabulary(&self) -> Option<usize> {
+    pub(super) fn vocabulary(&self) -> Option<usize> {
         match (&self.corpus, &self.data.tokenizer) {
             (Corpus::Known(facts), _) => Some(facts.vocabulary),
             (Corpus::Absent(_), Tokenizer::Bytes) => Some(Tokenizer::BYTE_VOCABULARY),

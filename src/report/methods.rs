@@ -69,7 +69,7 @@ fn model(recipe: &Recipe) -> String {
     };
     let init = match &model.init {
         Init::Normal { std } => format!("matrices start normal with standard deviation {}", significant(*std)),
-        Init::From(path) => format!("parameters start from {path}"),
+        Init::From { file, .. } => format!("parameters start from {file}"),
     };
     format!(
         "The model {} has {} in blocks of {}, width {}, {} of {} ({} for keys and values), {ffn}, {norm} (eps {:e}) and {positions}; {init}.",

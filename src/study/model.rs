@@ -116,8 +116,13 @@ pub enum Init {
         /// Standard deviation, the model's own expressions evaluated.
         std: f64,
     },
-    /// All tensors from a file, relative to the folder of the `.exp` file.
-    From(String),
+    /// All tensors from a file.
+    From {
+        /// Relative to the folder of the `.exp` file.
+        file: String,
+        /// Hash of its weights ([`crate::data::facts::Weights::content`]), once the plan has looked.
+        content: Option<String>,
+    },
 }
 
 /// `vocabulary 151_936`, or the tokenizer's.

@@ -162,7 +162,7 @@ impl Checkpoint {
 }
 
 /// The float32 values of a tensor; any other type is refused.
-pub(super) fn values(name: &str, view: &TensorView<'_>) -> Result<Values, CheckpointError> {
+fn values(name: &str, view: &TensorView<'_>) -> Result<Values, CheckpointError> {
     if view.dtype() != Dtype::F32 {
         return Err(CheckpointError::Damaged(format!("`{name}` is {:?}, expected F32", view.dtype())));
     }

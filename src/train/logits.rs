@@ -20,7 +20,7 @@ use crate::data::{Batch, Reader};
 use crate::plan::node::TeacherLogits;
 use crate::run::worker::{Desk, Failure, Outcome, Progress};
 use crate::study::Cache;
-use crate::tensor::{Device, Home, Operations, Param, Real, TeacherRows};
+use crate::tensor::{Device, Home, Param, Real, TeacherRows};
 
 const HEADER: &str = "logits.json";
 const PROGRESS: &str = "progress.json";
@@ -152,12 +152,14 @@ struct Written {
     holdout: u64,
 }
 
-/// Does the work of a `teacher_logits` node.
-pub(super) fn write<D: Home>(device: &D, node: &TeacherLogits, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
+/// Does the work of a `teacher_logits` node; `lies` is the folder of the `.exp` file.
+pub(super) fn write<D: Home>(device: &D, node: &TeacherLogits, lies: &Path, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
     let folder = desk.folder.to_owned();
     let reader = Reader::open(&(desk.finished)(&node.corpus), &node.data)
         .map_err(|error| Failure::Input(format!("the corpus: {error}")))?;
-    let teacher: OnlineTeacher<f32, D> = OnlineTeacher::load(device, &node.model, &(desk.finished)(&node.teacher))?;
+    let lies = node.folder.as_ref().map(|folder| lies.join(folder));
+    let teacher: OnlineTeacher<f32, D> =
+        OnlineTeacher::load(device, &node.model, &(desk.finished)(&node.teacher), lies.as_deref())?;
     let vocabulary = vocabulary(&node.model);
     let shards = reader.shards();
     let train = (0..node.shards.min(shards.count())).map(|shard| shards.sequences(shard).end).max().unwrap_or(0);
@@ -198,9 +200,13 @@ pub(super) fn write<D: Home>(device: &D, node: &TeacherLogits, desk: &mut Desk<'
                 Part::Train => reader.train_sequences(&chunk.clone().collect::<Vec<_>>()),
                 Part::Holdout => reader.holdout(chunk.clone()),
             };
-            let logits = teacher.logits::<D::Operations>(device, &batch)?;
-            let logs = D::Operations::default().log_probabilities(&logits, node.temperature).map_err(refused)?.as_vec();
-            file.write_all(&encode(&header, &batch, &logs)).map_err(context())?;
+            let mut cells = Vec::with_capacity(batch.rows * batch.context * header.token_bytes());
+            teacher.speak::<D::Operations>(device, &batch, node.temperature, |logs| encode(&header, logs, &mut cells))?;
+            // A padded batch may be shorter than the context.
+            for row in cells.chunks(batch.context.max(1) * header.token_bytes()) {
+                file.write_all(row).map_err(context())?;
+                file.write_all(&vec![0; header.sequence_bytes() - row.len()]).map_err(context())?;
+            }
             at = chunk.end;
             let done = at + if part == Part::Holdout { header.train } else { 0 };
             let total = header.train + header.holdout;
@@ -229,24 +235,18 @@ pub(super) fn write<D: Home>(device: &D, node: &TeacherLogits, desk: &mut Desk<'
     Ok(Outcome::Done(Default::default()))
 }
 
-fn encode(header: &LogitsHeader, batch: &Batch, logs: &[f32]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(batch.rows * header.sequence_bytes());
-    for row in 0..batch.rows {
-        for position in 0..batch.context {
-            let cell = row * batch.context + position;
-            let logs = &logs[cell * header.vocabulary..][..header.vocabulary];
-            match header.top {
-                None => bytes.extend(logs.iter().flat_map(|log| log.to_le_bytes())),
-                Some(top) => {
-                    let (tokens, logs) = truncate(logs, top);
-                    bytes.extend(tokens.iter().flat_map(|token| token.to_le_bytes()));
-                    bytes.extend(logs.iter().flat_map(|log| log.to_le_bytes()));
-                }
+/// Adds what is kept of some rows of log-probabilities.
+fn encode(header: &LogitsHeader, logs: &[f32], into: &mut Vec<u8>) {
+    for logs in logs.chunks_exact(header.vocabulary) {
+        match header.top {
+            None => into.extend(logs.iter().flat_map(|log| log.to_le_bytes())),
+            Some(top) => {
+                let (tokens, logs) = truncate(logs, top);
+                into.extend(tokens.iter().flat_map(|token| token.to_le_bytes()));
+                into.extend(logs.iter().flat_map(|log| log.to_le_bytes()));
             }
         }
-        bytes.resize((row + 1) * header.sequence_bytes(), 0);
     }
-    bytes
 }
 
 fn save(folder: &Path, name: &str, value: &impl Serialize) -> Result<(), Failure> {

@@ -6,6 +6,7 @@
 
 mod checkpoint;
 mod evaluate;
+mod imported;
 mod logits;
 mod loss;
 mod metrics;
@@ -24,7 +25,7 @@ pub use logits::{Logits, LogitsHeader, truncate};
 pub use loss::{Term, terms};
 pub use optimizer::{Moments, Optimizer};
 pub use sets::Learning;
-pub use start::{Sources, begin};
+pub use start::{Lies, Sources, begin};
 pub use step::{ByName, Setting, State, Stepped, gradients, groups, step};
 pub use teacher::{OnlineTeacher, Teacher};
 pub use worker::TrainWorker;

@@ -13,14 +13,14 @@ use super::loss::{Term, temperature, terms};
 use super::metrics::Metrics;
 use super::optimizer::Optimizer;
 use super::sets::Learning;
-use super::start::{Sources, agrees, begin, goes_on};
+use super::start::{Lies, Sources, agrees, begin, goes_on};
 use super::step::{Setting, State, groups, step};
 use super::teacher::{OnlineTeacher, Teacher, load_checkpoint};
 use super::{Checkpoint, Meta, disk, evaluate};
 use crate::budget::params::{parameters, vocabulary};
 use crate::data::Reader;
 use crate::model::{Network, Without};
-use crate::plan::node::Phase;
+use crate::plan::node::{Phase, TeacherUse};
 use crate::run::record::{METRICS, Real};
 use crate::run::worker::{Desk, Failure, Outcome, Progress};
 use crate::study::Metric;
@@ -73,7 +73,7 @@ impl<'a, D: Home> Run<'a, D> {
         let reader = Reader::open(&(desk.finished)(&phase.corpus), &phase.data)
             .map_err(|error| Failure::Input(format!("the corpus: {error}")))?;
         let terms = terms(&phase.training.loss);
-        let teacher = open_teacher(device, phase, &terms, desk)?;
+        let teacher = open_teacher(device, phase, &terms, folder, desk)?;
         let resumed = match Checkpoint::load(&desk.folder.join(PARTIAL)) {
             // A partial that does not fit is one that the disk has damaged: the phase starts over.
             Ok(partial) => Some(partial).filter(|partial| {
@@ -100,8 +100,11 @@ impl<'a, D: Home> Run<'a, D> {
                     None => None,
                 };
                 agrees(segment, parent.as_ref())?;
-                let trained = phase.teacher.as_ref().map(|teacher| (desk.finished)(&teacher.node));
-                let sources = Sources::new(trained, folder.to_owned());
+                let lies = |teacher: &TeacherUse| match &teacher.folder {
+                    Some(lies) => Lies::Folder(folder.join(lies)),
+                    None => Lies::Node((desk.finished)(&teacher.node)),
+                };
+                let sources = Sources::new(phase.teacher.as_ref().map(lies), folder.to_owned());
                 let state = begin(device, phase.seed, &specs, segment, &learning, parent.as_ref(), &sources)?;
                 (state, segment.steps.start, Counts::default(), Metrics::open(desk.folder, 0)?)
             }
@@ -243,7 +246,13 @@ impl<'a, D: Home> Run<'a, D> {
     }
 }
 
-fn open_teacher<D: Home>(device: &D, phase: &Phase, terms: &[Term], desk: &Desk<'_>) -> Result<Option<Teacher<f32, D>>, Failure> {
+fn open_teacher<D: Home>(
+    device: &D,
+    phase: &Phase,
+    terms: &[Term],
+    folder: &Path,
+    desk: &Desk<'_>,
+) -> Result<Option<Teacher<f32, D>>, Failure> {
     let spoken = terms.iter().any(|term| matches!(term, Term::Kl { .. }))
         || phase.measures.iter().any(|(metric, _)| *metric == Metric::Kl);
     if !spoken {
@@ -261,7 +270,10 @@ fn open_teacher<D: Home>(device: &D, phase: &Phase, terms: &[Term], desk: &Desk<
             let folder = (desk.finished)(key);
             Teacher::Cached(Logits::open(&folder, own, phase.data.context, temperature(&phase.training.loss))?)
         }
-        None => Teacher::Online(Box::new(OnlineTeacher::load(device, &teacher.model, &(desk.finished)(&teacher.node))?)),
+        None => {
+            let (node, lies) = ((desk.finished)(&teacher.node), teacher.folder.as_ref().map(|lies| folder.join(lies)));
+            Teacher::Online(Box::new(OnlineTeacher::load(device, &teacher.model, &node, lies.as_deref())?))
+        }
     }))
 }
 

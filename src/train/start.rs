@@ -1,15 +1,15 @@
 //! The state with which a phase begins: its parent's, after the event, or a fresh one.
 
 use std::cell::OnceCell;
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
 
-use super::checkpoint::values;
 use super::optimizer::Moments;
 use super::sets::Learning;
 use super::step::State;
 use super::teacher::load_checkpoint;
-use super::{Checkpoint, refused};
+use super::{Checkpoint, imported, refused};
 use crate::budget::params::{ParamSpec, TeacherTensor};
+use crate::data::hub::{Hub, Tensors, beside};
 use crate::model::{Params, first_values};
 use crate::run::worker::Failure;
 use crate::tensor::{Device, Param, Real};
@@ -18,39 +18,65 @@ use crate::timeline::{FirstValues, Segment};
 /// Where first values come from that are neither drawn nor copied.
 #[derive(Debug)]
 pub struct Sources {
-    teacher: Option<PathBuf>,
+    teacher: Option<Lies>,
     folder: PathBuf,
-    read: OnceCell<Result<Checkpoint, String>>,
+    taken: OnceCell<Result<Weights, String>>,
+    file: OnceCell<Result<Tensors, String>>,
+}
+
+/// Where a teacher lies.
+#[derive(Debug)]
+pub enum Lies {
+    /// In the folder of the node that trained it.
+    Node(PathBuf),
+    /// In a folder of others.
+    Folder(PathBuf),
+}
+
+#[derive(Debug)]
+enum Weights {
+    Ours(Checkpoint),
+    Theirs(Hub),
 }
 
 impl Sources {
-    /// `teacher`: the folder of the node that trained it; `folder`: that of the `.exp` file.
-    pub fn new(teacher: Option<PathBuf>, folder: PathBuf) -> Self {
-        Self { teacher, folder, read: OnceCell::new() }
+    /// `folder`: that of the `.exp` file.
+    pub fn new(teacher: Option<Lies>, folder: PathBuf) -> Self {
+        Self { teacher, folder, taken: OnceCell::new(), file: OnceCell::new() }
     }
 }
 
 impl crate::model::Teacher for Sources {
     fn tensor(&self, tensor: TeacherTensor) -> Result<Vec<f32>, String> {
-        let read = self.read.get_or_init(|| match &self.teacher {
-            Some(folder) => load_checkpoint(folder, "the teacher").map_err(|failure| failure.to_string()),
+        let read = self.taken.get_or_init(|| match &self.teacher {
+            Some(Lies::Node(folder)) => {
+                load_checkpoint(folder, "the teacher").map(Weights::Ours).map_err(|failure| failure.to_string())
+            }
+            Some(Lies::Folder(folder)) => imported::open(folder).map(Weights::Theirs).map_err(|failure| failure.to_string()),
             None => Err("the model takes a tensor from a teacher, and there is none".to_owned()),
         });
-        let checkpoint = read.as_ref().map_err(String::clone)?;
+        let weights = read.as_ref().map_err(String::clone)?;
         let names = tensor.names();
-        let found = names.iter().find_map(|name| checkpoint.params.get(*name));
-        found.map(|(_, values)| values.clone()).ok_or_else(|| format!("the teacher has no `{}`", names[0]))
+        let found = names.iter().find_map(|name| match weights {
+            Weights::Ours(checkpoint) => checkpoint.params.get(*name).map(|(_, values)| values.clone()),
+            Weights::Theirs(hub) => imported::values(&hub.tensors, name).map(|(_, values)| values),
+        });
+        found.ok_or_else(|| format!("the teacher has no `{}`", names[0]))
     }
 
-    fn file(&self, file: &str, name: &str) -> Result<Vec<f32>, String> {
-        let path = Path::new(file);
-        if !path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
-            return Err(format!("`{file}` is not beside the study"));
-        }
-        let bytes = std::fs::read(self.folder.join(path)).map_err(|error| format!("`{file}`: {error}"))?;
-        let tensors = safetensors::SafeTensors::deserialize(&bytes).map_err(|error| format!("`{file}`: {error}"))?;
-        let view = tensors.tensor(name).map_err(|_| format!("`{file}` has no tensor `{name}`"))?;
-        values(name, &view).map(|(_, values)| values).map_err(|error| format!("`{file}`: {error}"))
+    fn file(&self, file: &str, content: Option<&str>, name: &str) -> Result<Vec<f32>, String> {
+        // A model starts from one file.
+        let read = self.file.get_or_init(|| {
+            let tensors = Tensors::of_file(&beside(&self.folder, file)?).map_err(|error| error.to_string())?;
+            match content {
+                Some(content) if tensors.content() != content => {
+                    Err(format!("the weights in \"{file}\" have changed since the plan was made; plan again"))
+                }
+                _ => Ok(tensors),
+            }
+        });
+        let tensors = read.as_ref().map_err(String::clone)?;
+        imported::values(tensors, name).map(|(_, values)| values).ok_or_else(|| format!("`{file}` has no tensor `{name}`"))
     }
 }
 

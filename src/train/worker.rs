@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{logits, phase};
+use super::{imported, logits, phase};
 use crate::plan::node::{Node, Work};
 use crate::run::Device;
 use crate::run::worker::{Desk, Failure, Outcome, Worker};
@@ -13,7 +13,7 @@ use crate::tensor::{Cpu, Home};
 pub struct TrainWorker {
     /// Where it trains.
     pub device: Device,
-    /// The folder of the `.exp` file: `init from "…"` reads beside it.
+    /// The folder of the `.exp` file: `init from "…"` and `checkpoint "…"` are relative to it.
     pub folder: PathBuf,
 }
 
@@ -37,7 +37,8 @@ impl TrainWorker {
     fn on<D: Home>(&self, device: &D, node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
         match &node.work {
             Work::Teacher(phase) | Work::Phase(phase) => phase::run(device, phase, &self.folder, desk),
-            Work::TeacherLogits(cache) => logits::write(device, cache, desk),
+            Work::Checkpoint(checkpoint) => imported::look(device, checkpoint, &self.folder, desk),
+            Work::TeacherLogits(cache) => logits::write(device, cache, &self.folder, desk),
             Work::Probe(probe) => crate::probe::run(device, probe, desk),
             Work::Corpus { .. } => Err(Failure::Input("a corpus is not trained".to_owned())),
         }

@@ -6,6 +6,7 @@ mod build;
 mod fused;
 mod gradients;
 mod growth;
+mod hub;
 mod library;
 mod optimizer;
 mod phases;

@@ -260,6 +260,7 @@ fn distillation_online_and_from_a_cache() {
         data: Arc::new(data(Layout::Packed)),
         teacher: Key("teacher".into()),
         model: big.clone(),
+        folder: None,
         cache: kind,
         temperature: 2.0,
         shards: 1,
@@ -273,7 +274,7 @@ fn distillation_online_and_from_a_cache() {
         let mut phase = phase(model, segment(2, 0..4, 1e-2), mixed(), None);
         phase.segment.frozen.embedding = true;
         let logits = logits.map(|key| Key(key.into()));
-        phase.teacher = Some(TeacherUse { node: Key("teacher".into()), model: big.clone(), logits });
+        phase.teacher = Some(TeacherUse { node: Key("teacher".into()), model: big.clone(), folder: None, logits });
         phase.measures.push((Metric::Kl, vec![0, 4]));
         Work::Phase(Box::new(phase))
     };

@@ -63,7 +63,7 @@ fn paper(tokens_per_step: Option<u64>) -> (Study, Facts) {
         .collect();
     study.seeds = vec![0];
     study.probes[0].moments.push(ProbeMoment::Step(60_000));
-    let facts = Facts { corpora: vec![(data, Corpus::Absent("no files".into()))], flops_per_second: None };
+    let facts = Facts { corpora: vec![(data, Corpus::Absent("no files".into()))], ..Facts::default() };
     (study, facts)
 }
 

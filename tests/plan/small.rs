@@ -31,7 +31,7 @@ pub fn facts(data: &Arc<Data>) -> Facts {
         train_documents: Arc::new(vec![100; 9]),
         holdout_documents: Arc::new(vec![100]),
     };
-    Facts { corpora: vec![(Arc::clone(data), Corpus::Known(known))], flops_per_second: None }
+    Facts { corpora: vec![(Arc::clone(data), Corpus::Known(known))], ..Facts::default() }
 }
 
 /// `sublayer x + f(norm(x))` or `sublayer norm(x + f(x))`.

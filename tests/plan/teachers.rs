@@ -78,12 +78,12 @@ fn a_cache_reaches_as_far_as_any_arm_reads_and_its_reach_changes_no_phase() {
 }
 
 #[test]
-fn a_checkpoint_is_planned_and_not_run() {
+fn a_checkpoint_that_is_not_at_hand_is_planned_and_not_run() {
     let source = TeacherSource::Checkpoint("Qwen3-8B-Base".into());
     let plan = plan(&taught(Teacher { source, ..trained(Cache::None) }));
     assert_eq!((count(&plan, "teacher"), plan.runs[0].teacher.clone(), plan.runs[0].flops_teacher), (0, None, None));
     let reason = plan.runnable().expect_err("cannot run");
-    assert!(reason.starts_with("cannot run: the teacher `big` is the checkpoint"), "{reason}");
+    assert!(reason.starts_with("cannot run: the teacher `big`, the checkpoint"), "{reason}");
     assert!(plan.warnings.contains(&reason));
     let text = ron::to_string(&plan).expect("RON");
     assert_eq!(ron::from_str::<Plan>(&text).expect("a plan"), plan);

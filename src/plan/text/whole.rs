@@ -20,6 +20,15 @@ pub(super) fn teachers(page: &mut Page, plan: &Plan) {
                     format!("{}: {steps} on `{}`, {layers}, {params} parameters, {spent} FLOPs", node.label, phase.data.name);
                 lines.push(line);
             }
+            Work::Checkpoint(checkpoint) => {
+                let (layers, width) = (many(checkpoint.model.layers as u64, "layer"), checkpoint.model.width);
+                let (params, spent) = (short(cost.params_total), flops(cost.flops_teacher));
+                let line = format!(
+                    "{}: the checkpoint \"{}\", {layers} of width {width}, {params} parameters, {spent} FLOPs on the holdout of `{}`",
+                    node.label, checkpoint.folder, checkpoint.data.name
+                );
+                lines.push(line);
+            }
             Work::TeacherLogits(logits) => {
                 let kept = match logits.cache {
                     Cache::Top(top) => format!("the {top} most likely tokens"),
