@@ -53,11 +53,9 @@ fn inputs(new: &Work, old: &Work) -> Vec<&'static str> {
     let differ = match (new, old) {
         (Work::Phase(new), Work::Phase(old)) | (Work::Teacher(new), Work::Teacher(old)) => of_phase(new, old),
         (Work::Corpus { content: new, .. }, Work::Corpus { content: old, .. }) => vec![("text", new != old)],
-        (Work::Checkpoint(new), Work::Checkpoint(old)) => vec![
-            ("corpus", new.corpus != old.corpus),
-            ("weights", new.content != old.content),
-            ("model", new.model != old.model),
-        ],
+        (Work::Checkpoint(new), Work::Checkpoint(old)) => {
+            vec![("corpus", new.corpus != old.corpus), ("weights", new.content != old.content), ("model", new.model != old.model)]
+        }
         (Work::TeacherLogits(new), Work::TeacherLogits(old)) => vec![
             ("corpus", new.corpus != old.corpus),
             ("teacher", new.teacher != old.teacher),
