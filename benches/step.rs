@@ -12,7 +12,7 @@ use xrun::model::{Params, first_values};
 use xrun::study::equation::{Branches, Equation, Stream, Sublayer};
 use xrun::study::placement::{Body, Wiring};
 use xrun::study::{self, Embedding, Ffn, Init, Model, Norm, NormKind, Placement, Positions, Vocabulary};
-use xrun::tensor::{Composed, Cpu, Fused, Operations};
+use xrun::tensor::{Composed, Cpu, Divergence, Fused, Operations};
 use xrun::timeline::{DataPosition, FirstValues, Frozen, LayerId, NewLayer, Rate, RateFormula, RatePiece, Segment};
 use xrun::train::{Learning, OnlineTeacher, Optimizer, Setting, Sources, State, Teacher, Term, groups, step};
 
@@ -101,7 +101,9 @@ fn run<O: Operations<f32, Cpu>>(shape: Shape, post: bool, kd: bool, frozen: usiz
     let mut state = State { params: params(0), moments: IndexMap::new() };
     let rule = study::Optimizer::AdamW { lr: 3e-4, betas: (0.9, 0.95), eps: 1e-8, decay: 0.1, decay_all: true };
     let terms = match kd {
-        true => vec![Term::CrossEntropy { factor: 0.3 }, Term::Kl { factor: 0.7, temperature: 1.0 }],
+        true => {
+            vec![Term::CrossEntropy { factor: 0.3 }, Term::Apart { factor: 0.7, divergence: Divergence::Kl, temperature: 1.0 }]
+        }
         false => vec![Term::CrossEntropy { factor: 1.0 }],
     };
     let setting = Setting {

@@ -57,6 +57,8 @@ pub(super) const DECAY: f64 = 0.0;
 pub(super) const PRECISION: Precision = Precision::F32;
 /// `temperature` of a teacher's loss.
 pub(super) const TEMPERATURE: f64 = 1.0;
+/// `beta` of `jsd`.
+pub(super) const JSD_BETA: f64 = 0.5;
 /// `decay` of `wsd`.
 pub(super) const WSD_DECAY: f64 = 0.2;
 /// `seeds`: how many.
@@ -105,6 +107,7 @@ const REASONS: &[(Kind, &str, &str)] = &[
     (Kind::Training, "clip", "none unless asked for"),
     (Kind::Training, "precision", "the reference that others are tested against"),
     (Kind::Training, "loss.temperature", "the teacher as it is"),
+    (Kind::Training, "loss.beta", "the Jensen-Shannon divergence, even-handed"),
     (Kind::Study, "seeds", "one run an arm: no intervals"),
     (Kind::Study, "measure", "what is claimed or compared has to be measured; as often as the first measure, or every 100 steps"),
     (Kind::Study, "probe.on", "2 sequences of the data's context, as in 2608.13156"),

@@ -42,16 +42,7 @@ impl<'a> Checker<'a> {
         training: &Made<'a, Training>,
         measured: Option<Span>,
     ) -> Option<Option<Made<'a, Teacher>>> {
-        let taught: Vec<&str> = training
-            .value
-            .loss
-            .terms
-            .iter()
-            .filter_map(|(_, term)| match term {
-                LossTerm::Kl { teacher, .. } => Some(teacher.as_str()),
-                LossTerm::CrossEntropy => None,
-            })
-            .collect();
+        let mut names: Vec<&str> = training.value.loss.terms.iter().filter_map(|(_, term)| term.teacher()).collect();
         let is_taken = |part: Embedding| matches!(part, Embedding::Teacher { .. });
         let wanted_by = [
             (is_taken(model.value.embedding), model.record.field("embedding")),
@@ -60,7 +51,6 @@ impl<'a> Checker<'a> {
         ];
         let wanted_by =
             wanted_by.into_iter().find(|(is_wanted, _)| *is_wanted).map(|(_, statement)| statement.map(Statement::value_span));
-        let mut names = taught.clone();
         names.dedup();
         let record = match names.as_slice() {
             [_, second, ..] => {
@@ -107,14 +97,16 @@ impl<'a> Checker<'a> {
             });
         }
         let Some(teacher) = teacher else { return fine };
-        let taught = training.value.loss.terms.iter().filter_map(|(_, term)| match term {
-            LossTerm::Kl { temperature, .. } => Some(*temperature),
-            LossTerm::CrossEntropy => None,
-        });
-        let mut temperatures: Vec<f64> = taught.collect();
+        let terms = || training.value.loss.terms.iter().map(|(_, term)| term);
+        let mut temperatures: Vec<f64> = terms().filter_map(LossTerm::temperature).collect();
         temperatures.dedup();
+        let at = training.record.field("loss").map_or(training.record.name_span, Statement::value_span);
+        if teacher.value.cache != Cache::None && terms().any(|term| matches!(term, LossTerm::Mse { .. })) {
+            let message = format!("`mse` compares logits, and the cache of `{}` keeps probabilities", teacher.value.name);
+            let said = Diagnostic::error("logits-not-kept", message, at).hint("write `cache none` in the teacher");
+            fine = self.fail(said.note_at(teacher.record.name_span, "the teacher"));
+        }
         if temperatures.len() > 1 && teacher.value.cache != Cache::None {
-            let at = training.record.field("loss").map_or(training.record.name_span, Statement::value_span);
             let message = "a cache holds its teacher's word at one temperature, the loss has several";
             let said = Diagnostic::error("not-yet-supported", message, at).hint("write `cache none` in the teacher");
             fine = self.fail(said.note_at(teacher.record.name_span, "the teacher"));

@@ -11,7 +11,7 @@ use super::record::Record;
 use super::units::Unit;
 use super::words::Words;
 use crate::diagnostic::Diagnostic;
-use crate::study::{Cache, Embedding, LossTerm, Teacher, TeacherSource};
+use crate::study::{Cache, Embedding, Teacher, TeacherSource};
 
 impl<'a> Checker<'a> {
     /// Reads a `teacher` declaration.
@@ -48,7 +48,7 @@ impl<'a> Checker<'a> {
                     "model",
                     [model.embedding, model.head].iter().any(|part| matches!(part, Embedding::Teacher { .. })),
                 )?;
-                self.untaught(record, "train", training.loss.terms.iter().any(|(_, term)| matches!(term, LossTerm::Kl { .. })))?;
+                self.untaught(record, "train", training.loss.is_taught())?;
                 Some(TeacherSource::Trained { model: Arc::new(model), training: Arc::new(training), steps })
             }
             _ => None,

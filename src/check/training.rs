@@ -3,6 +3,7 @@
 //! Owns their fields.
 
 use super::Checker;
+use super::arguments::Taken;
 use super::defaults;
 use super::names::{Declared, Kind};
 use super::record::Record;
@@ -15,9 +16,7 @@ use crate::study::{Batch, Floor, Loss, LossTerm, Optimizer, Precision, RateShape
 use crate::syntax::ast::{Argument, Expr, ExprKind, Operator};
 
 /// Losses that exist.
-const LOSSES: &[&str] = &["cross_entropy", "kl"];
-/// Losses that the language knows and xrun cannot compute yet.
-const PLANNED_LOSSES: &[&str] = &["jsd", "reverse_kl", "mse"];
+pub const LOSSES: &[&str] = &["cross_entropy", "kl", "reverse_kl", "jsd", "mse"];
 
 impl<'a> Checker<'a> {
     /// Reads a `training` declaration.
@@ -101,7 +100,9 @@ impl<'a> Checker<'a> {
             _ => {
                 let message = format!("expected a loss, found `{}`", self.text(expr.span));
                 self.fail(
-                    Diagnostic::error("wrong-type", message, expr.span).hint("losses are `cross_entropy` and `kl(teacher)`"),
+                    Diagnostic::error("wrong-type", message, expr.span).hint(
+                        "losses are `cross_entropy`, `kl(teacher)`, `reverse_kl(teacher)`, `jsd(teacher)` and `mse(teacher)`",
+                    ),
                 )
             }
         }
@@ -109,7 +110,7 @@ impl<'a> Checker<'a> {
 
     /// Whether an expression has a loss in it rather than a number.
     fn names_a_loss(&self, expr: &Expr) -> bool {
-        let is_loss = |name: &str| LOSSES.contains(&name) || PLANNED_LOSSES.contains(&name);
+        let is_loss = |name: &str| LOSSES.contains(&name);
         match &expr.kind {
             ExprKind::Name(name) => is_loss(name),
             ExprKind::Call { callee, .. } => is_loss(&callee.text),
@@ -125,27 +126,55 @@ impl<'a> Checker<'a> {
                 let taken = self.arguments(part, &[], words.given);
                 (!taken.poisoned).then_some(LossTerm::CrossEntropy)
             }
-            "kl" => {
-                let taken = self.arguments(part, &["teacher", "temperature"], words.given);
-                let temperature = taken.read("temperature", words, |words| words.real_that("a positive number", |t| t > 0.0));
-                let teacher = match taken.get("teacher", words) {
-                    Some(mut words) => self.teacher_name(&mut words)?,
-                    None => self.only_teacher(words.scope.env.unit(), span)?,
-                };
-                let temperature = match temperature? {
-                    Some(temperature) => temperature.value,
-                    None => {
-                        self.fill(record, "loss.temperature", "1");
-                        defaults::TEMPERATURE
-                    }
-                };
-                (!taken.poisoned).then_some(LossTerm::Kl { teacher, temperature })
+            "mse" => {
+                let taken = self.arguments(part, &["teacher"], words.given);
+                let teacher = self.teacher_said(&taken, words, name, span)?;
+                (!taken.poisoned).then_some(LossTerm::Mse { teacher })
             }
-            _ if PLANNED_LOSSES.contains(&name) => {
-                self.fail(Diagnostic::error("not-yet-supported", format!("the loss `{name}` cannot be computed yet"), span))
+            "kl" | "reverse_kl" => {
+                let taken = self.arguments(part, &["teacher", "temperature"], words.given);
+                let temperature = self.temperature(record, &taken, words);
+                let (teacher, temperature) = (self.teacher_said(&taken, words, name, span)?, temperature?);
+                (!taken.poisoned).then_some(match name {
+                    "kl" => LossTerm::Kl { teacher, temperature },
+                    _ => LossTerm::ReverseKl { teacher, temperature },
+                })
+            }
+            "jsd" => {
+                let taken = self.arguments(part, &["teacher", "temperature", "beta"], words.given);
+                let temperature = self.temperature(record, &taken, words);
+                let beta = taken.read("beta", words, |words| {
+                    words.real_that("a number between 0 (`kl`) and 1 (`reverse_kl`)", |beta| 0.0 < beta && beta < 1.0)
+                });
+                let teacher = self.teacher_said(&taken, words, name, span)?;
+                let (temperature, beta) = (temperature?, beta?);
+                if taken.poisoned {
+                    return None;
+                }
+                let beta = self.or_default(record, "loss.beta", beta.map(|beta| beta.value), "0.5", defaults::JSD_BETA);
+                Some(LossTerm::Jsd { teacher, temperature, beta })
             }
             _ => self.fail(unknown_word(name, span, "a loss", LOSSES)),
         }
+    }
+
+    /// The teacher of a loss: that of the argument, else the only one.
+    fn teacher_said(&self, taken: &Taken<'a>, words: &Words<'_, 'a>, loss: &str, span: Span) -> Option<String> {
+        match taken.get("teacher", words) {
+            Some(mut words) => self.teacher_name(&mut words),
+            None => self.only_teacher(words.scope.env.unit(), loss, span),
+        }
+    }
+
+    fn temperature(&self, record: &Record<'a>, taken: &Taken<'a>, words: &Words<'_, 'a>) -> Option<f64> {
+        let given = taken.read("temperature", words, |words| words.real_that("a positive number", |t| t > 0.0))?;
+        Some(given.map_or_else(
+            || {
+                self.fill(record, "loss.temperature", "1");
+                defaults::TEMPERATURE
+            },
+            |given| given.value,
+        ))
     }
 
     fn teacher_name(&self, words: &mut Words<'_, 'a>) -> Option<String> {
@@ -157,12 +186,13 @@ impl<'a> Checker<'a> {
     }
 
     /// The one teacher that can be named in a unit.
-    fn only_teacher(&self, unit: usize, span: Span) -> Option<String> {
+    fn only_teacher(&self, unit: usize, loss: &str, span: Span) -> Option<String> {
         let all: Vec<Declared<'a>> = self.names[unit].of(Kind::Teacher).collect();
         match all.as_slice() {
             [one] => Some(one.declaration.name.text.clone()),
             _ => {
-                self.fail(Diagnostic::error("missing-argument", "`kl` has to name its teacher", span).hint("write `kl(TEACHER)`"))
+                let message = format!("`{loss}` has to name its teacher");
+                self.fail(Diagnostic::error("missing-argument", message, span).hint(format!("write `{loss}(TEACHER)`")))
             }
         }
     }

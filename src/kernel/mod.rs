@@ -20,7 +20,7 @@ mod tile;
 
 pub use activation::{gelu, gelu_backward, swiglu, swiglu_backward};
 pub use attention::{AttentionShape, HeadNorms, Sequence, Workspace, attention, attention_backward};
-pub use loss::{Heard, Softening, TeacherCells, loss_of_row};
+pub use loss::{Divergence, Heard, Softening, TeacherCells, loss_of_row, squares_of_row};
 pub use norm::{Norm, norm, norm_backward};
 pub use optimizer::{Rule, adamw, sum_of_squares};
 pub use product::{View, ViewMut, product};

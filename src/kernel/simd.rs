@@ -110,6 +110,33 @@ pub(super) fn exp<const FMA: bool>(x: f32) -> f32 {
     fraction * f32::from_bits(shifted.to_bits().wrapping_sub(SHIFT.to_bits()).wrapping_add(127) << 23)
 }
 
+/// Natural logarithm of a positive normal number (Cephes' `logf`): relative error of a few last bits, also near 1.
+#[inline(always)]
+pub(super) fn ln<const FMA: bool>(x: f32) -> f32 {
+    const ROOT_HALF: u32 = 0x3f35_04f3;
+    // x = m · 2^power with m from √½ to √2.
+    let power = x.to_bits().wrapping_sub(ROOT_HALF) as i32 >> 23;
+    let m = f32::from_bits(x.to_bits().wrapping_sub((power << 23) as u32));
+    let (f, power) = (m - 1.0, power as f32);
+    let mut sum = 7.037_684e-2;
+    for coefficient in [
+        -1.151_461e-1,
+        1.167_699_9e-1,
+        -1.242_014_1e-1,
+        1.424_932_3e-1,
+        -1.666_805_8e-1,
+        2.000_071_5e-1,
+        -2.499_999_4e-1,
+        3.333_333e-1,
+    ] {
+        sum = fma::<FMA>(sum, f, coefficient);
+    }
+    let square = f * f;
+    // ln 2 in two parts, the first exact in few bits.
+    let low = fma::<FMA>(power, -2.121_944_4e-4, sum * f * square);
+    fma::<FMA>(power, 0.693_359_4, f + fma::<FMA>(-0.5, square, low))
+}
+
 /// Sum of the lanes, always by the same tree.
 #[inline(always)]
 pub(super) fn across(lanes: [f32; LANES]) -> f32 {
@@ -135,6 +162,25 @@ pub(super) fn sum(length: usize, mut term: impl FnMut(usize, f32) -> f32) -> f32
         total = term(at, total);
     }
     total
+}
+
+/// Two sums at once, as [`sum`].
+#[inline(always)]
+pub(super) fn two_sums(length: usize, mut term: impl FnMut(usize, f32, f32) -> (f32, f32)) -> (f32, f32) {
+    let (mut one, mut two) = ([0.0; LANES], [0.0; LANES]);
+    let whole = length - length % LANES;
+    let mut start = 0;
+    while start < whole {
+        for (lane, (one, two)) in one.iter_mut().zip(&mut two).enumerate() {
+            (*one, *two) = term(start + lane, *one, *two);
+        }
+        start += LANES;
+    }
+    let mut totals = (across(one), across(two));
+    for at in whole..length {
+        totals = term(at, totals.0, totals.1);
+    }
+    totals
 }
 
 /// The largest value; −∞ of none. NaN is passed over.

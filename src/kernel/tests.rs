@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::simd::{FORCED, Level, exp};
+use super::simd::{FORCED, Level, exp, ln};
 use super::*;
 
 /// Numbers between −1 and 1 that look random.
@@ -65,6 +65,17 @@ fn exp_is_exact_to_a_few_last_bits() {
         let expected = libm::exp(f64::from(x));
         assert!((f64::from(exp::<true>(x)) / expected - 1.0).abs() < 3e-7, "{x}");
     }
+}
+
+#[test]
+fn ln_is_exact_to_a_few_last_bits() {
+    for at in 1..20_000 {
+        let x = (f64::from(at) / 10_000.0) as f32;
+        let expected = libm::log(f64::from(x));
+        let error = (f64::from(ln::<true>(x)) - expected).abs();
+        assert!(error <= 3e-7 * expected.abs(), "{x}: {error}");
+    }
+    assert!((ln::<true>(1e-30) + 69.077_55).abs() < 1e-5 && (ln::<true>(1e30) - 69.077_55).abs() < 1e-5);
 }
 
 fn plain_norm(centered: bool, x: &[f64], weight: &[f32]) -> Vec<f64> {
@@ -201,38 +212,63 @@ proptest! {
     }
 
     #[test]
-    fn losses_and_their_slopes(vocabulary in 3..60_usize, kept in 1..4_usize, tau in 0.5..3.0_f32, seed: u64) {
+    fn losses_and_their_slopes(vocabulary in 3..60_usize, kept in 1..5_usize, tau in 0.5..3.0_f32, beta in 0.05..0.95_f64, seed: u64) {
         let scaled = |seed: u64| numbers(vocabulary, seed).into_iter().map(|z| 4.0 * z).collect::<Vec<_>>();
-        let (z, other, kept) = (scaled(seed), scaled(seed + 1), kept.min(vocabulary - 1));
+        let (z, other, kept) = (scaled(seed), scaled(seed + 1), kept.min(vocabulary));
         let soft = |z: &[f64]| {
             let exps: Vec<f64> = z.iter().map(|z| (z / f64::from(tau)).exp()).collect();
             let total: f64 = exps.iter().sum();
             exps.into_iter().map(|e| e / total).collect::<Vec<_>>()
         };
         let p = soft(&wide(&other));
-        let (probabilities, tokens): (Vec<f32>, Vec<usize>) = (p[..kept].iter().map(|p| *p as f32).collect(), (0..kept).collect());
-        let rest: f64 = p[kept..].iter().sum();
-        let negative_entropy = p[..kept].iter().chain([&rest]).map(|p| p * p.ln()).sum::<f64>() as f32;
-        let cells = TeacherCells { tokens: &tokens, probabilities: &probabilities, rest: rest as f32, negative_entropy };
-        let terms = Softening { temperature: tau, cross_entropy: 0.3, kl: 0.7 };
-        for heard in [Heard::Logits(&other), Heard::Top(cells)] {
-            let plain = |z: &[f64]| {
-                let q = soft(z);
-                let kl: f64 = match heard {
-                    Heard::Top(_) => {
-                        let bucket: f64 = q[kept..].iter().sum();
-                        p[..kept].iter().zip(&q).map(|(p, q)| p * (p / q).ln()).sum::<f64>() + rest * (rest / bucket).ln()
-                    }
-                    _ => p.iter().zip(&q).map(|(p, q)| p * (p / q).ln()).sum(),
+        let all: Vec<f32> = p.iter().map(|p| p.ln() as f32).collect();
+        let tokens: Vec<usize> = (0..kept).collect();
+        let rest = p[kept..].iter().sum::<f64>().ln() as f32;
+        let cells = TeacherCells { tokens: &tokens, logs: &all[..kept], rest };
+        for divergence in [Divergence::Kl, Divergence::ReverseKl, Divergence::Jsd { beta }] {
+            let terms = Softening { temperature: tau, cross_entropy: 0.3, divergence: Some((divergence, 0.7)) };
+            for heard in [Heard::Logits(&other), Heard::Logs(&all), Heard::Top(cells)] {
+                let merged = |of: &[f64]| match heard {
+                    Heard::Top(_) if kept < vocabulary => [&of[..kept], &[of[kept..].iter().sum::<f64>()]].concat(),
+                    _ => of.to_vec(),
                 };
-                // The kernel's cross entropy is at τ = 1; with its slope scaled by τ it may be tested at any.
-                vec![-0.3 * f64::from(tau) * q[1].ln() + 0.7 * kl]
-            };
-            let (mut gradient, mut work) = (vec![0.0; vocabulary], vec![0.0; vocabulary]);
-            let value = loss_of_row(terms, &z, 1, heard, 1.0, &mut work, &mut gradient);
-            let expected = plain(&wide(&z))[0] + 0.3 * (f64::from(tau) - 1.0) * soft(&wide(&z))[1].ln();
-            prop_assert!((value - expected).abs() < 1e-5 * (1.0 + expected.abs()), "{value} against {expected}");
-            near(&gradient, &slopes(&wide(&z), &[1.0], plain), 1e-5);
+                let plain = |z: &[f64]| {
+                    let q = soft(z);
+                    // The kernel's cross entropy is at τ = 1; with its slope scaled by τ it may be tested at any.
+                    vec![-0.3 * f64::from(tau) * q[1].ln() + 0.7 * plain_divergence(divergence, &merged(&p), &merged(&q))]
+                };
+                let found = at_every_level(|| {
+                    let (mut gradient, mut work) = (vec![0.0; vocabulary], vec![0.0; vocabulary]);
+                    let value = loss_of_row(terms, &z, 1, heard, 1.0, &mut work, &mut gradient);
+                    gradient.push(value as f32);
+                    gradient
+                });
+                let (value, gradient) = (f64::from(found[vocabulary]), &found[..vocabulary]);
+                let expected = plain(&wide(&z))[0] + 0.3 * (f64::from(tau) - 1.0) * soft(&wide(&z))[1].ln();
+                prop_assert!((value - expected).abs() < 1e-5 * (1.0 + expected.abs()), "{value} against {expected}");
+                near(gradient, &slopes(&wide(&z), &[1.0], plain), 1e-5);
+            }
+        }
+        let plain = |z: &[f64]| vec![z.iter().zip(&other).map(|(z, t)| (z - f64::from(*t)).powi(2)).sum::<f64>() / vocabulary as f64];
+        let found = at_every_level(|| {
+            let mut gradient = vec![0.0; vocabulary];
+            let value = squares_of_row(&z, &other, 1.0, &mut gradient);
+            gradient.push(value as f32);
+            gradient
+        });
+        near(&found[vocabulary..], &plain(&wide(&z)), 1e-5);
+        near(&found[..vocabulary], &slopes(&wide(&z), &[1.0], plain), 1e-5);
+    }
+}
+
+fn plain_divergence(divergence: Divergence, p: &[f64], q: &[f64]) -> f64 {
+    let kl = |p: &[f64], q: &[f64]| p.iter().zip(q).map(|(p, q)| p * (p / q).ln()).sum::<f64>();
+    match divergence {
+        Divergence::Kl => kl(p, q),
+        Divergence::ReverseKl => kl(q, p),
+        Divergence::Jsd { beta } => {
+            let m: Vec<f64> = p.iter().zip(q).map(|(p, q)| beta * p + (1.0 - beta) * q).collect();
+            beta * kl(p, &m) + (1.0 - beta) * kl(q, &m)
         }
     }
 }
@@ -241,10 +277,36 @@ proptest! {
 #[test]
 fn a_teacher_that_is_the_student_teaches_nothing() {
     let z: Vec<f32> = numbers(301, 5).into_iter().map(|z| 20.0 * z).collect();
-    let (mut gradient, mut work) = (vec![0.0; 301], vec![0.0; 301]);
-    let terms = Softening { temperature: 2.0, cross_entropy: 0.0, kl: 1.0 };
-    let value = loss_of_row(terms, &z, 7, Heard::Logits(&z), 1.0, &mut work, &mut gradient);
-    assert!(value.abs() < 1e-6 && gradient.iter().all(|slope| slope.abs() < 1e-7), "{value}");
+    for divergence in [Divergence::Kl, Divergence::ReverseKl, Divergence::Jsd { beta: 0.9 }] {
+        let (mut gradient, mut work) = (vec![0.0; 301], vec![0.0; 301]);
+        let terms = Softening { temperature: 2.0, cross_entropy: 0.0, divergence: Some((divergence, 1.0)) };
+        let value = loss_of_row(terms, &z, 7, Heard::Logits(&z), 1.0, &mut work, &mut gradient);
+        assert!(value.abs() < 1e-6 && gradient.iter().all(|slope| slope.abs() < 1e-7), "{divergence:?}: {value}");
+    }
+}
+
+/// Where student and teacher are certain of different tokens, no exponential overflows and no logarithm is of zero.
+#[test]
+fn certainties_that_contradict_each_other_stay_finite() {
+    let (z, other) = ([200.0, 0.0, -200.0, 0.0], [-200.0, 0.0, 200.0, 1.0]);
+    let logs: Vec<f32> = other.iter().map(|t| t - 200.0).collect();
+    let cells = TeacherCells { tokens: &[2, 3], logs: &logs[2..], rest: -200.0 };
+    for (divergence, expected) in
+        [(Divergence::Kl, 400.0), (Divergence::ReverseKl, 400.0), (Divergence::Jsd { beta: 0.5 }, 2_f64.ln())]
+    {
+        for heard in [Heard::Logits(&other), Heard::Logs(&logs), Heard::Top(cells)] {
+            let (mut gradient, mut work) = ([0.0; 4], [0.0; 4]);
+            let terms = Softening { temperature: 1.0, cross_entropy: 0.0, divergence: Some((divergence, 1.0)) };
+            let value = loss_of_row(terms, &z, 0, heard, 1.0, &mut work, &mut gradient);
+            let expected = match (heard, divergence) {
+                // What is left to the rest is as little as the largest of its tokens.
+                (Heard::Top(_), Divergence::ReverseKl) => 200.0,
+                _ => expected,
+            };
+            assert!((value / expected - 1.0).abs() < 1e-5, "{divergence:?}, {heard:?}: {value}");
+            assert!(gradient.iter().all(|slope| slope.is_finite()));
+        }
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use lsp_types::{CompletionItem, CompletionItemKind};
 
 use super::document::Document;
 use super::hover::field_row;
-use crate::check::{LIBRARY, fields_of};
+use crate::check::{LIBRARY, LOSSES, fields_of};
 use crate::study::{Metric, ProbeKind};
 
 const KEYWORDS: [&str; 9] = ["data", "model", "teacher", "training", "placement", "schedule", "study", "use", "let"];
@@ -30,7 +30,7 @@ pub fn completions(document: &Document, offset: usize) -> Vec<CompletionItem> {
         "vary" => plain(&["placement", "schedule", "data", "model", "training"], CompletionItemKind::FIELD),
         "train" => names(document, "training"),
         "loss" => {
-            let mut all = plain(&["cross_entropy", "kl"], CompletionItemKind::FUNCTION);
+            let mut all = plain(LOSSES, CompletionItemKind::FUNCTION);
             all.extend(names(document, "teacher"));
             all
         }

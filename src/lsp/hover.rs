@@ -3,7 +3,7 @@
 //! Owns no meaning: fields are told by the language reference, names by their declarations, metrics by the catalogue.
 
 use super::document::Document;
-use crate::check::fields_of;
+use crate::check::{LOSSES, fields_of};
 use crate::source::Span;
 use crate::study::{Metric, ProbeKind};
 
@@ -16,10 +16,10 @@ pub fn hover(document: &Document, offset: usize) -> Option<String> {
         return Some(declaration(document, named.declared));
     }
     let word = document.word(offset);
-    let field = document.body(offset).filter(|keyword| fields_of(keyword).contains(&word));
-    if let Some(keyword) = field
-        && let Some(row) = field_row(keyword, word)
-    {
+    let body = document.body(offset);
+    let field = body.filter(|keyword| fields_of(keyword).contains(&word));
+    let loss = body.filter(|keyword| *keyword == "training" && LOSSES.contains(&word));
+    if let Some(row) = field.or(loss).and_then(|keyword| field_row(keyword, word)) {
         return Some(row);
     }
     let metric = Metric::ALL.into_iter().find(|metric| metric.name() == word);
@@ -69,5 +69,6 @@ mod tests {
                 assert!(field == "layout" || field_row(keyword, field).is_some(), "{keyword}: {field}");
             }
         }
+        LOSSES.iter().for_each(|loss| assert!(field_row("training", loss).is_some(), "{loss}"));
     }
 }

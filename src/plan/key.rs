@@ -63,6 +63,28 @@ pub(super) fn checkpoint(checkpoint: &Checkpoint, shape: &str) -> Key {
     hash("checkpoint", &(shape, &checkpoint.content, Sequences::new(&checkpoint.corpus, &checkpoint.data)))
 }
 
+/// A term of a loss; the teacher has its own place in the key.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum OfTerm {
+    /// Factor of cross entropy, or factor and temperature of a KL.
+    First(f64, Option<f64>),
+    /// Which, factor, temperature and β.
+    Named(&'static str, f64, Option<f64>, Option<f64>),
+}
+
+impl OfTerm {
+    fn new((factor, term): &(f64, LossTerm)) -> Self {
+        match term {
+            LossTerm::CrossEntropy => OfTerm::First(*factor, None),
+            LossTerm::Kl { temperature, .. } => OfTerm::First(*factor, Some(*temperature)),
+            LossTerm::ReverseKl { temperature, .. } => OfTerm::Named("reverse_kl", *factor, Some(*temperature), None),
+            LossTerm::Jsd { temperature, beta, .. } => OfTerm::Named("jsd", *factor, Some(*temperature), Some(*beta)),
+            LossTerm::Mse { .. } => OfTerm::Named("mse", *factor, None, None),
+        }
+    }
+}
+
 /// How sequences are made of a corpus.
 #[derive(Serialize)]
 struct Sequences<'a> {
@@ -87,8 +109,7 @@ pub(super) fn phase(kind: &str, phase: &Phase, shape: &str, teacher: Option<Taug
         sequences: Sequences<'a>,
         parent: Option<&'a Key>,
         teacher: Option<Taught<'a>>,
-        /// Factor, and the temperature of a KL.
-        loss: Vec<(f64, Option<f64>)>,
+        loss: Vec<OfTerm>,
         betas: (f64, f64),
         eps: f64,
         decay: f64,
@@ -108,10 +129,6 @@ pub(super) fn phase(kind: &str, phase: &Phase, shape: &str, teacher: Option<Taug
     }
     let (training, segment) = (&phase.training, &phase.segment);
     let Optimizer::AdamW { lr: _, betas, eps, decay, decay_all } = training.optimizer;
-    let loss = training.loss.terms.iter().map(|(factor, term)| match term {
-        LossTerm::CrossEntropy => (*factor, None),
-        LossTerm::Kl { temperature, .. } => (*factor, Some(*temperature)),
-    });
     let evaluated = |metric: Metric| matches!(metric, Metric::ValidationCe | Metric::Perplexity | Metric::Kl);
     let of = Of {
         shape,
@@ -119,7 +136,7 @@ pub(super) fn phase(kind: &str, phase: &Phase, shape: &str, teacher: Option<Taug
         sequences: Sequences::new(&phase.corpus, &phase.data),
         parent: phase.parent.as_ref(),
         teacher,
-        loss: loss.collect(),
+        loss: training.loss.terms.iter().map(OfTerm::new).collect(),
         betas,
         eps,
         decay,

@@ -18,7 +18,7 @@ use crate::budget::params::{FirstValue, ParamSpec, parameters, vocabulary, whole
 use crate::budget::tokens::Count;
 use crate::data::facts::Found;
 use crate::study::{
-    Cache, Embedding, LossTerm, Measure, Metric, Model, Moment, Recipe, Schedule, Start, Study, Teacher, TeacherSource, Training,
+    Cache, Embedding, Measure, Metric, Model, Moment, Recipe, Schedule, Start, Study, Teacher, TeacherSource, Training,
 };
 
 /// Seed of every teacher.
@@ -105,18 +105,7 @@ impl Lesson {
 
 /// Whether a student hears its teacher's logits.
 fn spoken(study: &Study, training: &Training) -> bool {
-    training.loss.terms.iter().any(|(_, term)| matches!(term, LossTerm::Kl { .. }))
-        || study.measures.iter().any(|measure| measure.metric == Metric::Kl)
-}
-
-/// The temperature of a loss, 1 where it has none.
-fn temperature(training: &Training) -> f64 {
-    let mut terms = training.loss.terms.iter();
-    let found = terms.find_map(|(_, term)| match term {
-        LossTerm::Kl { temperature, .. } => Some(*temperature),
-        LossTerm::CrossEntropy => None,
-    });
-    found.unwrap_or(1.0)
+    training.loss.is_taught() || study.measures.iter().any(|measure| measure.metric == Metric::Kl)
 }
 
 /// Parameters of a whole model.
@@ -291,13 +280,13 @@ impl Builder<'_> {
     /// A cache by everything but its reach.
     fn cache_of(&self, recipe: &Recipe, teacher: &Key, cache: Cache, world: usize) -> Key {
         let corpus = &self.settler.worlds[world].key;
-        key::logits(corpus, &recipe.data, teacher, cache, temperature(&recipe.training), 0)
+        key::logits(corpus, &recipe.data, teacher, cache, recipe.training.loss.temperature(), 0)
     }
 
     fn logits(&mut self, recipe: &Recipe, known: &Known, cache: Cache, world: usize) -> Key {
         let Known { node: teacher, model, folder } = known;
         let shards = self.teachers.shards.get(&self.cache_of(recipe, teacher, cache, world)).copied().unwrap_or(1);
-        let (corpus, temperature) = (self.settler.worlds[world].key.clone(), temperature(&recipe.training));
+        let (corpus, temperature) = (self.settler.worlds[world].key.clone(), recipe.training.loss.temperature());
         let key = key::logits(&corpus, &recipe.data, teacher, cache, temperature, shards);
         if !self.graph.has(&key) {
             let covered = self.settler.worlds[world].covered(shards);

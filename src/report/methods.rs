@@ -151,6 +151,13 @@ fn loss(loss: &Loss) -> String {
         let name = match term {
             LossTerm::CrossEntropy => "cross entropy".to_owned(),
             LossTerm::Kl { teacher, temperature } => format!("KL({teacher} ‖ student) at temperature {temperature}"),
+            LossTerm::ReverseKl { teacher, temperature } => format!("KL(student ‖ {teacher}) at temperature {temperature}"),
+            LossTerm::Jsd { teacher, temperature, beta } => {
+                format!(
+                    "the generalised Jensen-Shannon divergence of {teacher} and student, β {beta}, at temperature {temperature}"
+                )
+            }
+            LossTerm::Mse { teacher } => format!("the mean squared difference of the logits of {teacher} and student"),
         };
         if alone && *factor == 1.0 { name } else { format!("{factor} · {name}") }
     });

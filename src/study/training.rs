@@ -42,6 +42,62 @@ pub enum LossTerm {
         /// τ.
         temperature: f64,
     },
+    /// τ² · KL(student ‖ teacher) (2306.08543).
+    ReverseKl {
+        /// Name of the teacher.
+        teacher: String,
+        /// τ.
+        temperature: f64,
+    },
+    /// τ² · (β · KL(teacher ‖ m) + (1 − β) · KL(student ‖ m)), m = β · teacher + (1 − β) · student (2306.13649).
+    Jsd {
+        /// Name of the teacher.
+        teacher: String,
+        /// τ.
+        temperature: f64,
+        /// β, between 0 and 1.
+        beta: f64,
+    },
+    /// The mean over the vocabulary of (z − t)², logits of student and teacher (2105.08919, there their sum).
+    Mse {
+        /// Name of the teacher.
+        teacher: String,
+    },
+}
+
+impl LossTerm {
+    /// The teacher that it learns from.
+    pub fn teacher(&self) -> Option<&str> {
+        match self {
+            LossTerm::CrossEntropy => None,
+            LossTerm::Kl { teacher, .. }
+            | LossTerm::ReverseKl { teacher, .. }
+            | LossTerm::Jsd { teacher, .. }
+            | LossTerm::Mse { teacher } => Some(teacher),
+        }
+    }
+
+    /// The temperature at which it hears its teacher; `None` for logits as they are.
+    pub fn temperature(&self) -> Option<f64> {
+        match self {
+            LossTerm::CrossEntropy | LossTerm::Mse { .. } => None,
+            LossTerm::Kl { temperature, .. } | LossTerm::ReverseKl { temperature, .. } | LossTerm::Jsd { temperature, .. } => {
+                Some(*temperature)
+            }
+        }
+    }
+}
+
+impl Loss {
+    /// Whether a teacher has a say.
+    pub fn is_taught(&self) -> bool {
+        self.terms.iter().any(|(_, term)| term.teacher().is_some())
+    }
+
+    /// The temperature of its first term that has one; 1 without.
+    pub fn temperature(&self) -> f64 {
+        self.terms.iter().find_map(|(_, term)| term.temperature()).unwrap_or(1.0)
+    }
 }
 
 /// `optimizer adamw(…)`.

@@ -3,7 +3,9 @@
 use dfdx::prelude::*;
 
 use super::operations::{AdamW, AttentionWeights, FfnWeights, NormWeights};
-use super::{Fault, Matrix, Operations, Param, Real, Rows, Scalar, Targets, TeacherRows, Vector, attention, loss};
+use super::{
+    Divergence, Fault, Matrix, Operations, Param, Real, Rows, Scalar, Targets, TeacherRows, Unspoken, Vector, attention, loss,
+};
 
 /// Operations made of dfdx's own.
 #[derive(Debug, Clone, Copy, Default)]
@@ -151,14 +153,24 @@ impl<E: Real, D: super::Device<E>> Operations<E, D> for Composed {
         loss::cross_entropy(tape, logits, targets)
     }
 
-    fn kl<T: Tape<E, D>>(
+    fn apart<T: Tape<E, D>>(
         &self,
         tape: &mut T,
         logits: &Matrix<E, D>,
         teacher: &TeacherRows<E, D>,
+        divergence: Divergence,
         temperature: f64,
     ) -> Result<Vector<E, D>, Fault<D>> {
-        loss::kl(tape, logits, teacher, temperature)
+        loss::apart(tape, logits, teacher, divergence, temperature)
+    }
+
+    fn squares<T: Tape<E, D>>(
+        &self,
+        tape: &mut T,
+        logits: &Matrix<E, D>,
+        teacher: &Unspoken<E, D>,
+    ) -> Result<Vector<E, D>, Fault<D>> {
+        loss::squares(tape, logits, teacher)
     }
 
     fn log_probabilities(&self, logits: &Matrix<E, D>, temperature: f64) -> Result<Matrix<E, D>, Fault<D>> {

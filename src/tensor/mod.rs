@@ -18,6 +18,7 @@ mod operations;
 mod program;
 mod rows;
 
+pub use crate::kernel::Divergence;
 pub use composed::Composed;
 pub use device::{Device, Fault, Home, Matrix, Param, Real, Scalar, Tensor3, Vector, backward};
 #[cfg(feature = "cuda")]
@@ -26,4 +27,4 @@ pub use dfdx::prelude::{Cpu, Gradients, NoneTape, OwnedTape, Tape};
 pub use fused::Fused;
 pub use operations::{AdamW, AttentionWeights, FfnWeights, Heads, NormWeights, Operations, Term};
 pub use program::{Action, Instruction, Program};
-pub use rows::{Rows, Targets, TeacherRows};
+pub use rows::{Rows, Targets, TeacherRows, Unspoken};

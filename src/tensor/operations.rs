@@ -3,7 +3,7 @@
 use dfdx::prelude::{Gradients, NoneTape, Tape};
 
 use super::program::{self, Program};
-use super::{Device, Fault, Matrix, Param, Real, Rows, Scalar, Targets, TeacherRows, Vector};
+use super::{Device, Divergence, Fault, Matrix, Param, Real, Rows, Scalar, Targets, TeacherRows, Unspoken, Vector};
 
 /// Weights of a norm over the last axis.
 #[derive(Debug)]
@@ -69,14 +69,23 @@ pub enum Term<'a, E: Real, D: Device<E>> {
         /// What multiplies it.
         factor: f64,
     },
-    /// KL(teacher ‖ student), softened.
-    Kl {
+    /// How far a teacher and the student are apart, both softened.
+    Apart {
         /// What multiplies it.
         factor: f64,
+        /// By which measure.
+        divergence: Divergence,
         /// τ.
         temperature: f64,
-        /// What the teacher says at τ.
+        /// What the teacher says.
         teacher: &'a TeacherRows<E, D>,
+    },
+    /// The mean over the vocabulary of the square of the difference of logits.
+    Squares {
+        /// What multiplies it.
+        factor: f64,
+        /// The teacher's logits.
+        teacher: &'a Unspoken<E, D>,
     },
 }
 
@@ -166,12 +175,6 @@ pub trait Operations<E: Real, D: Device<E>>: Copy + Default + 'static {
         program::run(self, tape, program, rows, x, embedded)
     }
 
-    /// What a teacher says whose last stream is `x` (N, D) and whose head is `table` (V, D).
-    fn speak(&self, x: &Matrix<E, D>, table: &Matrix<E, D>, temperature: f64) -> Result<TeacherRows<E, D>, Fault<D>> {
-        let logits = self.head(&mut NoneTape, x, table)?;
-        Ok(TeacherRows::Full(self.log_probabilities(&logits, temperature)?))
-    }
-
     /// What a backward pass found for a parameter, zeros if it was not reached; `found` may lose it.
     fn gradient(&self, param: &Param<E, D>, found: &mut Gradients<E, D>) -> Result<Param<E, D>, Fault<D>> {
         param.gradient(found)
@@ -188,13 +191,22 @@ pub trait Operations<E: Real, D: Device<E>>: Copy + Default + 'static {
         targets: &Targets<E, D>,
     ) -> Result<Vector<E, D>, Fault<D>>;
 
-    /// KL(teacher ‖ student) of each token, both softened by `temperature`, in nats: (N).
-    fn kl<T: Tape<E, D>>(
+    /// How far teacher and student are apart at each token, both softened by `temperature`, in nats: (N).
+    fn apart<T: Tape<E, D>>(
         &self,
         tape: &mut T,
         logits: &Matrix<E, D>,
         teacher: &TeacherRows<E, D>,
+        divergence: Divergence,
         temperature: f64,
+    ) -> Result<Vector<E, D>, Fault<D>>;
+
+    /// The mean over the vocabulary of the square of the difference of logits, at each token: (N).
+    fn squares<T: Tape<E, D>>(
+        &self,
+        tape: &mut T,
+        logits: &Matrix<E, D>,
+        teacher: &Unspoken<E, D>,
     ) -> Result<Vector<E, D>, Fault<D>>;
 
     /// log softmax(z / temperature): (N, V).
@@ -227,7 +239,10 @@ pub trait Operations<E: Real, D: Device<E>>: Copy + Default + 'static {
         for term in terms {
             let (factor, each) = match *term {
                 Term::CrossEntropy { factor } => (factor, self.cross_entropy(tape, &logits, targets)?),
-                Term::Kl { factor, temperature, teacher } => (factor, self.kl(tape, &logits, teacher, temperature)?),
+                Term::Apart { factor, divergence, temperature, teacher } => {
+                    (factor, self.apart(tape, &logits, teacher, divergence, temperature)?)
+                }
+                Term::Squares { factor, teacher } => (factor, self.squares(tape, &logits, teacher)?),
             };
             shares.push((factor, self.weighted_sum(tape, &each, targets)?));
         }

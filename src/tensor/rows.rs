@@ -168,30 +168,30 @@ impl<E: Real, D: Device<E>> Targets<E, D> {
     }
 }
 
-/// What a teacher says about each token, at the loss' temperature.
+/// A teacher's logits, not worked out yet.
+#[derive(Debug, Clone)]
+pub struct Unspoken<E: Real, D: Device<E>> {
+    /// Its last stream, (N, D of the teacher).
+    pub x: Matrix<E, D>,
+    /// Its head, (V, D of the teacher).
+    pub table: Matrix<E, D>,
+}
+
+/// What a teacher says about each token.
 #[derive(Debug, Clone)]
 pub enum TeacherRows<E: Real, D: Device<E>> {
-    /// All log-probabilities, (N, V).
+    /// All log-probabilities at the loss' temperature, (N, V).
     Full(Matrix<E, D>),
-    /// The same, not worked out yet.
-    Unspoken {
-        /// Its last stream, (N, D of the teacher).
-        x: Matrix<E, D>,
-        /// Its head, (V, D of the teacher).
-        table: Matrix<E, D>,
-        /// Softening.
-        temperature: f64,
-    },
-    /// The K most likely tokens; the missing mass is one more outcome.
+    /// Logits, at no temperature yet.
+    Unspoken(Unspoken<E, D>),
+    /// The K most likely tokens at the loss' temperature; the missing mass is one more outcome.
     Top {
         /// Their tokens, (N, K), without repetition within a row.
         tokens: Tensor<(usize, usize), usize, D>,
-        /// Their probabilities, (N, K).
-        probabilities: Matrix<E, D>,
-        /// The missing mass, (N).
+        /// Their log-probabilities, (N, K).
+        logs: Matrix<E, D>,
+        /// log of the missing mass, (N); so low that its exponential is 0 where there is none.
         rest: Vector<E, D>,
-        /// Σ p log p over the K + 1 outcomes, (N), with 0 log 0 = 0.
-        negative_entropy: Vector<E, D>,
         /// (N, V): so low at the K tokens that their exponential is 0, else 0.
         mask: Matrix<E, D>,
     },
@@ -207,19 +207,15 @@ impl<E: Real, D: Device<E>> TeacherRows<E, D> {
                 mask[row * vocabulary + *token as usize] = E::of(Rows::<E, D>::MASKED);
             }
         }
-        let (mut probabilities, mut rest, mut negative_entropy) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut kept, mut rest) = (Vec::new(), Vec::new());
         for logs in logs.chunks_exact(outcomes + 1) {
-            let p = |log: f32| libm::exp(f64::from(log));
-            probabilities.extend(logs[..outcomes].iter().map(|log| E::of(p(*log))));
-            rest.push(E::of(p(logs[outcomes])));
-            let terms = logs.iter().map(|log| if p(*log) > 0.0 { p(*log) * f64::from(*log) } else { 0.0 });
-            negative_entropy.push(E::of(terms.sum()));
+            kept.extend(logs[..outcomes].iter().map(|log| E::of(f64::from(*log))));
+            rest.push(E::of(f64::from(logs[outcomes]).max(Rows::<E, D>::MASKED)));
         }
         Ok(TeacherRows::Top {
             tokens: device.try_tensor_from_vec(tokens.iter().map(|token| *token as usize).collect(), (rows, outcomes))?,
-            probabilities: device.try_tensor_from_vec(probabilities, (rows, outcomes))?,
+            logs: device.try_tensor_from_vec(kept, (rows, outcomes))?,
             rest: device.try_tensor_from_vec(rest, (rows,))?,
-            negative_entropy: device.try_tensor_from_vec(negative_entropy, (rows,))?,
             mask: device.try_tensor_from_vec(mask, (rows, vocabulary))?,
         })
     }

@@ -7,7 +7,7 @@ use crate::data::Batch;
 use crate::data::corpus::Part;
 use crate::model::{Network, Without};
 use crate::run::worker::Failure;
-use crate::tensor::{Device, NoneTape, Operations, Real, Targets};
+use crate::tensor::{Device, Divergence, NoneTape, Operations, Real, Targets};
 
 /// Means over counted tokens, in nats.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,8 +38,8 @@ pub fn evaluate<E: Real, D: Device<E>, O: Operations<E, D>>(
         let own = ops.cross_entropy(&mut NoneTape, &logits, &targets).map_err(refused)?;
         ce += counted(&own.as_vec(), &batch.counted);
         if let Some((teacher, temperature)) = teacher {
-            let said = teacher.about::<O>(device, &batch, Part::Holdout)?.at::<O>(temperature).map_err(refused)?;
-            let apart = ops.kl(&mut NoneTape, &logits, &said, temperature).map_err(refused)?;
+            let said = teacher.about::<O>(device, &batch, Part::Holdout)?;
+            let apart = ops.apart(&mut NoneTape, &logits, &said, Divergence::Kl, temperature).map_err(refused)?;
             kl += counted(&apart.as_vec(), &batch.counted);
         }
         tokens += batch.tokens();

@@ -139,10 +139,14 @@ pub fn truncate(logs: &[f32], top: usize) -> (Vec<u32>, Vec<f32>) {
     let rest = order.split_off(top.min(order.len()));
     let mut left = vec![false; logs.len()];
     rest.iter().for_each(|token| left[*token as usize] = true);
-    let rest: f64 = logs.iter().zip(left).filter(|(_, left)| *left).map(|(log, _)| libm::exp(f64::from(*log))).sum();
+    // Less the largest, so that even what no f64 can hold has a logarithm.
+    let rest = || logs.iter().zip(&left).filter(|(_, left)| **left).map(|(log, _)| f64::from(*log));
+    let most = rest().fold(f64::NEG_INFINITY, f64::max);
+    let shift = if most.is_finite() { most } else { 0.0 };
+    let rest: f64 = rest().map(|log| libm::exp(log - shift)).sum();
     order.sort_unstable_by(before);
     let mut kept: Vec<f32> = order.iter().map(|token| logs[*token as usize]).collect();
-    kept.push(libm::log(rest) as f32);
+    kept.push((shift + libm::log(rest)) as f32);
     (order, kept)
 }
 

@@ -3,6 +3,7 @@
 //! A micro-batch contributes its share of that mean, so that the sum over micro-batches is the loss of the batch, however it is cut.
 
 use crate::study::{Loss, LossTerm};
+use crate::tensor::Divergence;
 
 /// A term with all that multiplies it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,29 +13,41 @@ pub enum Term {
         /// Its factor.
         factor: f64,
     },
-    /// KL(teacher ‖ student) at a temperature.
-    Kl {
+    /// How far teacher and student are apart at a temperature.
+    Apart {
         /// Its factor, τ² included: the gradient's size then does not depend on τ (1503.02531).
         factor: f64,
+        /// By which measure.
+        divergence: Divergence,
         /// τ.
         temperature: f64,
     },
+    /// Squares of differences of logits.
+    Squares {
+        /// Its factor.
+        factor: f64,
+    },
+}
+
+impl Term {
+    /// Whether a teacher has a say in it.
+    pub fn is_taught(&self) -> bool {
+        !matches!(self, Term::CrossEntropy { .. })
+    }
 }
 
 /// The terms of a loss.
 pub fn terms(loss: &Loss) -> Vec<Term> {
-    let term = |(factor, term): &(f64, LossTerm)| match *term {
-        LossTerm::CrossEntropy => Term::CrossEntropy { factor: *factor },
-        LossTerm::Kl { temperature, .. } => Term::Kl { factor: factor * temperature * temperature, temperature },
+    let term = |(factor, term): &(f64, LossTerm)| {
+        let apart =
+            |divergence, temperature: f64| Term::Apart { factor: factor * temperature * temperature, divergence, temperature };
+        match *term {
+            LossTerm::CrossEntropy => Term::CrossEntropy { factor: *factor },
+            LossTerm::Kl { temperature, .. } => apart(Divergence::Kl, temperature),
+            LossTerm::ReverseKl { temperature, .. } => apart(Divergence::ReverseKl, temperature),
+            LossTerm::Jsd { temperature, beta, .. } => apart(Divergence::Jsd { beta }, temperature),
+            LossTerm::Mse { .. } => Term::Squares { factor: *factor },
+        }
     };
     loss.terms.iter().map(term).collect()
-}
-
-/// The temperature of the loss' KL; 1 where it has none.
-pub(super) fn temperature(loss: &Loss) -> f64 {
-    let of = |term: Term| match term {
-        Term::Kl { temperature, .. } => Some(temperature),
-        Term::CrossEntropy { .. } => None,
-    };
-    terms(loss).into_iter().find_map(of).unwrap_or(1.0)
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::checkpoint::{CHECKPOINT, CheckpointError};
 use super::logits::Logits;
-use super::loss::{Term, temperature, terms};
+use super::loss::{Term, terms};
 use super::metrics::Metrics;
 use super::optimizer::Optimizer;
 use super::sets::Learning;
@@ -229,7 +229,7 @@ impl<'a, D: Home> Run<'a, D> {
         let starts = (0..all).step_by(at_once as usize);
         let batches = starts.take_while(|_| !desk.stopping()).map(|start| self.reader.holdout(start..(start + at_once).min(all)));
         let teacher = match (&self.teacher, kl) {
-            (Some(teacher), true) => Some((teacher, temperature(&self.phase.training.loss))),
+            (Some(teacher), true) => Some((teacher, self.phase.training.loss.temperature())),
             (None, true) => return Err(Failure::Input("kl is measured, but there is no teacher".to_owned())),
             (_, false) => None,
         };
@@ -253,13 +253,12 @@ fn open_teacher<D: Home>(
     folder: &Path,
     desk: &Desk<'_>,
 ) -> Result<Option<Teacher<f32, D>>, Failure> {
-    let spoken = terms.iter().any(|term| matches!(term, Term::Kl { .. }))
-        || phase.measures.iter().any(|(metric, _)| *metric == Metric::Kl);
+    let spoken = terms.iter().any(Term::is_taught) || phase.measures.iter().any(|(metric, _)| *metric == Metric::Kl);
     if !spoken {
         return Ok(None);
     }
     let Some(teacher) = &phase.teacher else {
-        return Err(Failure::Input("the loss has a KL term, but there is no teacher".to_owned()));
+        return Err(Failure::Input("the loss has a teacher's term, but there is no teacher".to_owned()));
     };
     let (own, its) = (vocabulary(&phase.model), vocabulary(&teacher.model));
     if own != its {
@@ -268,7 +267,7 @@ fn open_teacher<D: Home>(
     Ok(Some(match &teacher.logits {
         Some(key) => {
             let folder = (desk.finished)(key);
-            Teacher::Cached(Logits::open(&folder, own, phase.data.context, temperature(&phase.training.loss))?)
+            Teacher::Cached(Logits::open(&folder, own, phase.data.context, phase.training.loss.temperature())?)
         }
         None => {
             let (node, lies) = ((desk.finished)(&teacher.node), teacher.folder.as_ref().map(|lies| folder.join(lies)));

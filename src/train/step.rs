@@ -17,7 +17,7 @@ use crate::data::corpus::Part;
 use crate::model::{Network, Params};
 use crate::run::worker::Failure;
 use crate::study::Model;
-use crate::tensor::{self, Device, NoneTape, Operations, OwnedTape, Param, Real, Tape, Targets, backward};
+use crate::tensor::{self, Device, NoneTape, Operations, OwnedTape, Param, Real, Tape, Targets, TeacherRows, backward};
 use crate::timeline::Segment;
 
 /// Everything that a step changes.
@@ -197,22 +197,26 @@ fn forward<E: Real, D: Device<E>, O: Operations<E, D>, T: Tape<E, D>>(
     let x = network.layers(none, 0..learning.from, &rows, embedded.clone(), &embedded).map_err(refused)?;
     let x = network.layers(tape, learning.from..stack.len(), &rows, x, &embedded).map_err(refused)?;
     let x = network.exit(tape, &rows, &x, &embedded).map_err(refused)?;
-    let mut said = Vec::new();
-    if setting.terms.iter().any(|term| matches!(term, Term::Kl { .. })) {
-        let missing = || Failure::Input("the loss has a KL term, but there is no teacher".to_owned());
-        let teacher = teacher.ok_or_else(missing)?.about::<O>(setting.device, part, Part::Train)?;
-        for term in setting.terms {
-            if let Term::Kl { temperature, .. } = *term {
-                said.push(teacher.at::<O>(temperature).map_err(refused)?);
+    let missing = || Failure::Input("the loss has a teacher's term, but there is no teacher".to_owned());
+    let said = match setting.terms.iter().any(Term::is_taught) {
+        true => Some(teacher.ok_or_else(missing)?.about::<O>(setting.device, part, Part::Train)?),
+        false => None,
+    };
+    let mut terms = Vec::with_capacity(setting.terms.len());
+    for term in setting.terms {
+        terms.push(match (*term, &said) {
+            (Term::CrossEntropy { factor }, _) => tensor::Term::CrossEntropy { factor },
+            (Term::Apart { factor, divergence, temperature }, Some(teacher)) => {
+                tensor::Term::Apart { factor, divergence, temperature, teacher }
             }
-        }
+            (Term::Squares { factor }, Some(TeacherRows::Unspoken(teacher))) => tensor::Term::Squares { factor, teacher },
+            (Term::Squares { .. }, Some(_)) => {
+                return Err(Failure::Input("the loss compares logits, and the teacher's cache keeps probabilities".to_owned()));
+            }
+            (Term::Apart { .. } | Term::Squares { .. }, None) => return Err(missing()),
+        });
     }
-    let mut said = said.iter();
-    let terms = setting.terms.iter().filter_map(|term| match *term {
-        Term::CrossEntropy { factor } => Some(tensor::Term::CrossEntropy { factor }),
-        Term::Kl { factor, temperature } => said.next().map(|teacher| tensor::Term::Kl { factor, temperature, teacher }),
-    });
-    O::default().loss(tape, &x, network.table(), &targets, &terms.collect::<Vec<_>>()).map_err(refused)
+    O::default().loss(tape, &x, network.table(), &targets, &terms).map_err(refused)
 }
 
 /// Every token is one of the model's; dfdx would panic at another.

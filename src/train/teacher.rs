@@ -12,7 +12,7 @@ use crate::data::corpus::Part;
 use crate::model::{Network, Params, Without};
 use crate::run::worker::Failure;
 use crate::study::Model;
-use crate::tensor::{Device, Fault, Matrix, NoneTape, Operations, Param, Real, TeacherRows};
+use crate::tensor::{Device, Matrix, NoneTape, Operations, Param, Real, TeacherRows, Unspoken};
 use crate::timeline::LayerId;
 
 /// Where a teacher's word comes from.
@@ -123,31 +123,13 @@ pub(super) fn load_checkpoint(folder: &Path, whose: &str) -> Result<Checkpoint, 
 
 impl<E: Real, D: Device<E>> Teacher<E, D> {
     /// What it says about a batch.
-    pub(super) fn about<O: Operations<E, D>>(&self, device: &D, batch: &Batch, part: Part) -> Result<Said<E, D>, Failure> {
+    pub(super) fn about<O: Operations<E, D>>(&self, device: &D, batch: &Batch, part: Part) -> Result<TeacherRows<E, D>, Failure> {
         match self {
             Teacher::Online(teacher) => {
                 let table = teacher.network::<O>().table().clone();
-                Ok(Said::Stream(teacher.stream::<O>(device, batch)?, table))
+                Ok(TeacherRows::Unspoken(Unspoken { x: teacher.stream::<O>(device, batch)?, table }))
             }
-            Teacher::Cached(logits) => Ok(Said::Rows(logits.rows(device, batch, part)?)),
-        }
-    }
-}
-
-/// What a teacher says about a batch, before a temperature is chosen.
-pub(super) enum Said<E: Real, D: Device<E>> {
-    /// What its head reads (N, D), and the head (V, D).
-    Stream(Matrix<E, D>, Matrix<E, D>),
-    /// Probabilities that are already softened.
-    Rows(TeacherRows<E, D>),
-}
-
-impl<E: Real, D: Device<E>> Said<E, D> {
-    /// Softened.
-    pub(super) fn at<O: Operations<E, D>>(&self, temperature: f64) -> Result<TeacherRows<E, D>, Fault<D>> {
-        match self {
-            Said::Stream(x, table) => O::default().speak(x, table, temperature),
-            Said::Rows(rows) => Ok(rows.clone()),
+            Teacher::Cached(logits) => logits.rows(device, batch, part),
         }
     }
 }

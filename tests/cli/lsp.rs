@@ -128,6 +128,9 @@ fn a_session() {
     let shown = placement["contents"]["value"].as_str().expect("text");
     assert!(shown.contains("x + f(norm(x))") && shown.contains("std.placements"), "{shown}");
 
+    let place = editor.at(&text, "kl(big", 1);
+    let loss = editor.ask("textDocument/hover", place);
+    assert!(loss["contents"]["value"].as_str().expect("text").contains("KL(p ‖ q)"), "{loss}");
     let place = editor.at(&text, "kl(big", 4);
     let declared = editor.ask("textDocument/definition", place.clone());
     let line = text[..text.find("teacher big").expect("declared")].matches('\n').count();

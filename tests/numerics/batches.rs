@@ -1,12 +1,12 @@
 //! What must not matter does not: how a batch is cut, what padding holds, who shares a row, how many threads there are.
 
-use xrun::tensor::{Composed, Cpu, Fused, NoneTape, Operations, Param, TeacherRows};
-use xrun::train::{Teacher, Term, truncate};
+use xrun::tensor::{Composed, Cpu, Divergence, Fused, NoneTape, Operations, Param, TeacherRows};
+use xrun::train::{Term, truncate};
 
 use crate::build::*;
 
 fn mixed() -> Vec<Term> {
-    vec![Term::CrossEntropy { factor: 0.3 }, Term::Kl { factor: 0.7 * 4.0, temperature: 2.0 }]
+    vec![Term::CrossEntropy { factor: 0.3 }, Term::Apart { factor: 0.7 * 4.0, divergence: Divergence::Kl, temperature: 2.0 }]
 }
 
 #[test]
@@ -44,57 +44,6 @@ fn the_split_of_a_batch_does_not_matter_to_f32_either() {
                 let apart = gradient.iter().zip(&parts.1[name]).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
                 let size = gradient.iter().map(|a| a.powi(2)).sum::<f64>();
                 assert!(apart <= 1e-10 * size, "{name}, micro-batches of {micro}: {apart} of {size}");
-            }
-        }
-    }
-    check::<Composed>();
-    check::<Fused>();
-}
-
-/// Rows with one token less each, the last with two: means of rows, or of micro-batches, would show.
-fn uneven(rows: usize, context: usize) -> xrun::data::Batch {
-    let mut batch = batch(rows, context, 0, 3);
-    for row in 0..rows {
-        for at in row * context + context.saturating_sub(row).max(2)..(row + 1) * context {
-            (batch.inputs[at], batch.labels[at], batch.counted[at]) = (0, 0, false);
-        }
-    }
-    batch
-}
-
-#[test]
-fn a_teacher_has_nothing_to_teach_itself() {
-    fn check<O: Operations<f32, Cpu>>() {
-        let mut bench: Bench<f32, Cpu> = Bench::new(model(pre(), 2), segment(2, 0..1, 1e-2));
-        let params = bench.state.params.clone();
-        let same = Teacher::Online(Box::new(xrun::train::OnlineTeacher::new(bench.model.clone(), params)));
-        bench.terms = vec![Term::Kl { factor: 4.0, temperature: 2.0 }];
-        for (batch, micro) in [(batch(4, 9, 3, 3), 1), (batch(4, 9, 3, 3), 4), (uneven(8, 12), 8), (uneven(8, 12), 3)] {
-            bench.micro = micro;
-            let (loss, gradients) = bench.gradients_by::<O>(Some(&same), &batch, 0);
-            assert!(loss.abs() < 1e-6, "{loss}");
-            assert!(gradients.values().flatten().all(|value| value.abs() < 1e-6));
-        }
-    }
-    check::<Composed>();
-    check::<Fused>();
-}
-
-/// At each position by itself, padded ones too: over all tokens, and over the most likely ones with the rest as one outcome.
-#[test]
-fn a_teacher_has_nothing_to_teach_itself_at_any_position() {
-    fn check<O: Operations<f32, Cpu>>() {
-        let bench: Bench<f32, Cpu> = Bench::new(model(post(), 2), segment(2, 0..1, 1e-2));
-        for (batch, tau) in [(batch(3, 9, 4, 3), 1.0), (uneven(8, 12), 2.0)] {
-            let logits = bench.logits_by::<O>(&batch);
-            let logs = O::default().log_probabilities(&logits, tau).expect("memory");
-            let (tokens, kept): (Vec<_>, Vec<_>) = logs.as_vec().chunks_exact(VOCABULARY).map(|row| truncate(row, 5)).unzip();
-            let top = TeacherRows::top(&bench.device, 5, VOCABULARY, &tokens.concat(), &kept.concat()).expect("memory");
-            // The truncated one is the difference of an entropy and a cross entropy of a few nats each, in f32.
-            for (said, rounding) in [(TeacherRows::Full(logs), 1e-6), (top, 4e-6)] {
-                let apart = O::default().kl(&mut NoneTape, &logits, &said, tau).expect("memory").as_vec();
-                assert_eq!(apart.len(), batch.inputs.len());
-                assert!(apart.iter().all(|kl| kl.abs() < rounding), "{apart:?}");
             }
         }
     }
@@ -224,7 +173,8 @@ fn a_truncated_teacher_keeps_the_missing_mass() {
     let tau = 2.0;
     let full = Composed.log_probabilities(&t, tau).expect("memory");
     let logs: Vec<f32> = full.as_vec().into_iter().map(|log| log as f32).collect();
-    let kl = |rows: &TeacherRows<f64, Cpu>| Composed.kl(&mut NoneTape, &z, rows, tau).expect("memory").as_vec();
+    let kl =
+        |rows: &TeacherRows<f64, Cpu>| Composed.apart(&mut NoneTape, &z, rows, Divergence::Kl, tau).expect("memory").as_vec();
     let log_q = Composed.log_probabilities(&z, tau).expect("memory").as_vec();
     for top in 1..=4 {
         let (mut tokens, mut kept) = (vec![], vec![]);

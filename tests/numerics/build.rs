@@ -10,7 +10,7 @@ use xrun::model::{Network, Params, Without, first_values};
 use xrun::study::equation::{Branches, Equation, Scalar, Stream, Sublayer};
 use xrun::study::placement::{Body, Wiring};
 use xrun::study::{self, Embedding, Ffn, Init, Model, Norm, NormKind, Placement, Positions, Vocabulary};
-use xrun::tensor::{Composed, Cpu, Device, Matrix, Operations, Real};
+use xrun::tensor::{Composed, Cpu, Device, Divergence, Matrix, Operations, Real};
 use xrun::timeline::{DataPosition, FirstValues, Frozen, LayerId, NewLayer, Rate, RateFormula, RatePiece, Segment};
 use xrun::train::{Learning, Optimizer, Setting, Sources, State, Stepped, Teacher, Term, groups, step};
 
@@ -263,4 +263,21 @@ pub fn batch(rows: usize, context: usize, padding: usize, seed: u64) -> Batch {
         }
     }
     batch
+}
+
+/// Rows with one token less each, the last with two: means of rows, or of micro-batches, would show.
+pub fn uneven(rows: usize, context: usize) -> Batch {
+    let mut batch = batch(rows, context, 0, 3);
+    for row in 0..rows {
+        for at in row * context + context.saturating_sub(row).max(2)..(row + 1) * context {
+            (batch.inputs[at], batch.labels[at], batch.counted[at]) = (0, 0, false);
+        }
+    }
+    batch
+}
+
+/// Every way in which a teacher and a student can be apart.
+pub fn every_divergence() -> [Divergence; 5] {
+    let jsd = |beta| Divergence::Jsd { beta };
+    [Divergence::Kl, Divergence::ReverseKl, jsd(0.1), jsd(0.5), jsd(0.9)]
 }

@@ -7,7 +7,7 @@ use xrun::data::Batch;
 use xrun::study::equation::{Branches, Equation, Scalar, Stream, Sublayer};
 use xrun::study::placement::Body;
 use xrun::study::{Embedding, Ffn, Model, NormKind, Placement, Positions};
-use xrun::tensor::{Cpu, Fused};
+use xrun::tensor::{Cpu, Divergence, Fused};
 use xrun::train::{Teacher, Term, gradients};
 
 use crate::build::*;
@@ -62,7 +62,10 @@ fn ce() -> Vec<Term> {
 }
 
 pub fn mixed(temperature: f64) -> Vec<Term> {
-    vec![Term::CrossEntropy { factor: 0.3 }, Term::Kl { factor: 0.7 * temperature * temperature, temperature }]
+    vec![
+        Term::CrossEntropy { factor: 0.3 },
+        Term::Apart { factor: 0.7 * temperature * temperature, divergence: Divergence::Kl, temperature },
+    ]
 }
 
 /// Every kind of stream that an equation may hold.
@@ -103,7 +106,7 @@ fn layer_norm_gelu_no_positions_and_a_tied_head_agree() {
 #[test]
 fn distillation_agrees_at_any_temperature() {
     let model = model(post(), 2);
-    for terms in [mixed(1.0), mixed(2.0), vec![Term::Kl { factor: 1.0, temperature: 1.0 }]] {
+    for terms in [mixed(1.0), mixed(2.0), vec![Term::Apart { factor: 1.0, divergence: Divergence::Kl, temperature: 1.0 }]] {
         check(&model, &terms, Some(&model), &batch(3, 11, 2, 5), 3);
     }
 }

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use xrun::study::equation::{Branches, Comparison, Condition, Equation, Scalar, Stream};
 use xrun::study::placement::Body;
 use xrun::study::{Embedding, Ffn, Model, NormKind, Placement};
-use xrun::tensor::{Cpu, Param};
+use xrun::tensor::{Cpu, Divergence, Param};
 use xrun::train::{Teacher, Term};
 
 use crate::build::*;
@@ -56,7 +56,8 @@ fn pre() {
 fn post_with_distillation() {
     let model = model(crate::build::post(), 2);
     let teacher = teacher(&model, 3);
-    let terms = vec![Term::CrossEntropy { factor: 0.3 }, Term::Kl { factor: 0.7 * 4.0, temperature: 2.0 }];
+    let terms =
+        vec![Term::CrossEntropy { factor: 0.3 }, Term::Apart { factor: 0.7 * 4.0, divergence: Divergence::Kl, temperature: 2.0 }];
     check(model, terms, Some(&teacher), 3);
 }
 

@@ -8,6 +8,7 @@ mod gradients;
 mod growth;
 mod hub;
 mod library;
+mod losses;
 mod optimizer;
 mod phases;
 mod reference;

@@ -293,9 +293,35 @@ fn distillation_online_and_from_a_cache() {
     }
     // Merging outcomes can only hide a difference.
     assert!(curve("from_some", Some("some")).1[0] < kl[0]);
-    let (teacher, student) = (store.checkpoint("teacher"), store.checkpoint("online"));
-    assert!(teacher.params["embedding"] == student.params["embedding"]);
-    assert!(teacher.params["head"] != student.params["head"]);
+    let (first, last) = (store.checkpoint("teacher"), store.checkpoint("online"));
+    assert!(first.params["embedding"] == last.params["embedding"]);
+    assert!(first.params["head"] != last.params["head"]);
+
+    // The other losses hear a cache as they hear the teacher; squares of logits ask for what no cache keeps.
+    let learn = |key: &str, terms: Vec<(f64, LossTerm)>, logits: Option<&str>| {
+        let Work::Phase(mut phase) = student(logits) else { unreachable!("a phase") };
+        phase.training = Arc::new(training(terms));
+        store.work(key, Work::Phase(phase), None, Duration::ZERO)
+    };
+    let jsd = || LossTerm::Jsd { teacher: "big".into(), temperature: 2.0, beta: 0.3 };
+    let reverse = || LossTerm::ReverseKl { teacher: "big".into(), temperature: 2.0 };
+    for (name, term) in [("jsd", &jsd as &dyn Fn() -> LossTerm), ("reverse", &reverse)] {
+        let loss = |from: Option<&str>| {
+            let key = format!("{name}_{from:?}");
+            learn(&key, vec![(1.0, term())], from).expect("it trains");
+            store.metrics(&key)[3].values["train_loss"].0
+        };
+        let online = loss(None);
+        for from in ["all", "top"] {
+            let cached = loss(Some(from));
+            assert!((online - cached).abs() < 1e-4, "{name} from {from}: {online} and {cached}");
+        }
+        assert!(loss(Some("some")) < online);
+    }
+    let squares = || [mixed(), vec![(0.1, LossTerm::Mse { teacher: "big".into() })]].concat();
+    learn("squares", squares(), None).expect("it trains");
+    let failure = learn("no_squares", squares(), Some("all")).expect_err("no logits").to_string();
+    assert_eq!(failure, "the loss compares logits, and the teacher's cache keeps probabilities");
 
     // A cache is read under its own temperature, context and vocabulary, or not at all.
     let open = |vocabulary, context, temperature| {

@@ -7,7 +7,7 @@ use xrun::budget::params::{parameters, whole};
 use xrun::data::Batch;
 use xrun::model::Params;
 use xrun::study::{Embedding, Ffn, Model, NormKind};
-use xrun::tensor::{Composed, Cpu, Device, Fused, Operations, Param, Real};
+use xrun::tensor::{Composed, Cpu, Device, Divergence, Fused, Operations, Param, Real};
 use xrun::timeline::{self, Declared, Frozen, LayerId};
 use xrun::train::{Checkpoint, Learning, Meta, Optimizer, Sources, State, Stepped, Teacher, Term, begin};
 
@@ -107,7 +107,8 @@ fn post_distillation() {
     let its = model(pre(), 4);
     let params = weights("teacher", &its, 4);
     let teacher = Teacher::Online(Box::new(xrun::train::OnlineTeacher::new(its, params)));
-    let terms = vec![Term::CrossEntropy { factor: 0.3 }, Term::Kl { factor: 0.7 * 4.0, temperature: 2.0 }];
+    let terms =
+        vec![Term::CrossEntropy { factor: 0.3 }, Term::Apart { factor: 0.7 * 4.0, divergence: Divergence::Kl, temperature: 2.0 }];
     agrees("post_kd", &curve("post", model(post(), 4), Some(terms), Some(&teacher)));
 }
 
@@ -187,7 +188,10 @@ where
         bench.optimizer = Optimizer { rule: recipe.training.optimizer, clip: recipe.training.clip };
         bench.micro = 3;
         if teacher.is_some() {
-            bench.terms = vec![Term::CrossEntropy { factor: 0.3 }, Term::Kl { factor: 0.7 * 4.0, temperature: 2.0 }];
+            bench.terms = vec![
+                Term::CrossEntropy { factor: 0.3 },
+                Term::Apart { factor: 0.7 * 4.0, divergence: Divergence::Kl, temperature: 2.0 },
+            ];
         }
         let (specs, segment, learning) = (&bench.specs, &bench.segment, &bench.learning);
         let sources = Sources::new(None, ".".into());

@@ -1,5 +1,6 @@
 //! Plans with teachers: trained here, cached, or a checkpoint.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use xrun::plan::node::Work;
@@ -51,6 +52,30 @@ fn one_teacher_serves_all_arms_and_seeds() {
     assert_eq!((own.flops_student, own.steps), (Some(0.0), 30));
     assert!(plan.runs[0].flops_teacher > own.flops_teacher);
     assert_eq!(plan.totals.steps_planned, 30 + 560);
+}
+
+/// What a loss measures, its temperature and its β are in the key; the teacher is there by what it is, not by its name.
+#[test]
+fn losses_have_keys_of_their_own() {
+    let of = |term: LossTerm| {
+        let mut study = taught(trained(Cache::None));
+        for arm in &mut study.arms {
+            let training = &mut arm.recipe.training;
+            *training = Arc::new(Training { loss: Loss { terms: vec![(1.0, term.clone())] }, ..(**training).clone() });
+        }
+        plan(&study).runs[0].phases[0].clone()
+    };
+    let (teacher, jsd) = ("big".to_owned(), |temperature, beta| LossTerm::Jsd { teacher: "big".into(), temperature, beta });
+    let all = [
+        LossTerm::Kl { teacher: teacher.clone(), temperature: 1.0 },
+        LossTerm::ReverseKl { teacher: teacher.clone(), temperature: 1.0 },
+        jsd(1.0, 0.5),
+        jsd(1.0, 0.4),
+        jsd(2.0, 0.5),
+        LossTerm::Mse { teacher },
+    ];
+    let keys: BTreeSet<_> = all.map(of).into();
+    assert_eq!(keys.len(), 6);
 }
 
 #[test]

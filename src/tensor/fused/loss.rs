@@ -6,7 +6,7 @@ use super::SHARDS;
 use super::host::values;
 use crate::kernel::{self, Heard, Softening, TeacherCells, View, ViewMut, product};
 use crate::tensor::operations::Term;
-use crate::tensor::{Fault, Matrix, Scalar, Targets, TeacherRows};
+use crate::tensor::{Fault, Matrix, Scalar, Targets, TeacherRows, Unspoken};
 
 /// Tokens of a chunk. Each chunk's product lays the whole head out anew, whose cost must be spread over enough rows: measured at a
 /// vocabulary of 16,384, chunks of 64 spend a seventh of a step on it.
@@ -21,13 +21,14 @@ pub(super) fn loss<T: Tape<f32, Cpu>>(
     terms: &[Term<'_, f32, Cpu>],
 ) -> Result<Scalar<f32, Cpu>, Fault<Cpu>> {
     let ((tokens, width), vocabulary) = (*x.shape(), table.shape().0);
-    let teachers: Vec<Teacher> = terms.iter().map(Teacher::new).collect();
+    let Asked { groups, squares, teachers } = Asked::of(terms);
     let head = Head {
         x: values(x),
         table: values(table),
         labels: values(&targets.labels),
         weights: values(&targets.weights),
-        groups: group(terms),
+        groups,
+        squares,
         teachers,
         width,
         vocabulary,
@@ -60,54 +61,87 @@ pub(super) fn loss<T: Tape<f32, Cpu>>(
     Ok(y)
 }
 
-/// Terms that share a temperature, and the place of the teacher's word among terms.
-fn group(terms: &[Term<'_, f32, Cpu>]) -> Vec<(Softening, Option<usize>)> {
-    let mut groups: Vec<(Softening, Option<usize>)> = Vec::new();
-    for (at, term) in terms.iter().enumerate() {
-        let (temperature, ce, kl, teacher) = match *term {
-            Term::CrossEntropy { factor } => (1.0, factor as f32, 0.0, None),
-            Term::Kl { factor, temperature, .. } => (temperature as f32, 0.0, factor as f32, Some(at)),
+/// What terms ask of whom.
+#[derive(Default)]
+struct Asked {
+    /// Terms that share a softmax, and the place of their teacher's word.
+    groups: Vec<(Softening, Option<usize>)>,
+    /// Factors of squares, and the place of the teacher's word.
+    squares: Vec<(f32, usize)>,
+    /// Words of teachers, each once.
+    teachers: Vec<Teacher>,
+}
+
+impl Asked {
+    fn of(terms: &[Term<'_, f32, Cpu>]) -> Self {
+        let (mut asked, mut known) = (Self::default(), Vec::new());
+        for term in terms {
+            match *term {
+                Term::CrossEntropy { factor } => {
+                    asked.join(Softening { temperature: 1.0, cross_entropy: factor as f32, divergence: None }, None)
+                }
+                Term::Apart { factor, divergence, temperature, teacher } => {
+                    let divergence = Some((divergence, factor as f32));
+                    let at = match teacher {
+                        TeacherRows::Unspoken(unspoken) => asked.word(&mut known, unspoken, Teacher::unspoken),
+                        rows => asked.word(&mut known, rows, Teacher::cached),
+                    };
+                    asked.join(Softening { temperature: temperature as f32, cross_entropy: 0.0, divergence }, Some(at));
+                }
+                Term::Squares { factor, teacher } => {
+                    let at = asked.word(&mut known, teacher, Teacher::unspoken);
+                    asked.squares.push((factor as f32, at));
+                }
+            }
+        }
+        asked
+    }
+
+    /// The place of a teacher's word; two terms that ask the same teacher hear it once.
+    fn word<W>(&mut self, known: &mut Vec<*const ()>, word: &W, hear: impl FnOnce(&W) -> Teacher) -> usize {
+        let address = std::ptr::from_ref(word).cast();
+        known.iter().position(|known| *known == address).unwrap_or_else(|| {
+            known.push(address);
+            self.teachers.push(hear(word));
+            known.len() - 1
+        })
+    }
+
+    /// Cross entropy and one divergence at its temperature share a softmax.
+    fn join(&mut self, terms: Softening, teacher: Option<usize>) {
+        let joins = |(group, _): &&mut (Softening, Option<usize>)| {
+            group.temperature == terms.temperature && (terms.divergence.is_none() || group.divergence.is_none())
         };
-        let joins = |(group, other): &&mut (Softening, Option<usize>)| {
-            group.temperature == temperature && (teacher.is_none() || other.is_none())
-        };
-        match groups.iter_mut().find(joins) {
+        match self.groups.iter_mut().find(joins) {
             Some((group, own)) => {
-                group.cross_entropy += ce;
-                group.kl += kl;
+                group.cross_entropy += terms.cross_entropy;
+                group.divergence = group.divergence.or(terms.divergence);
                 *own = own.or(teacher);
             }
-            None => groups.push((Softening { temperature, cross_entropy: ce, kl }, teacher)),
+            None => self.groups.push((terms, teacher)),
         }
     }
-    groups
 }
 
 /// A teacher's word on the host.
 enum Teacher {
-    Nothing,
     Logs(Vec<f32>),
     Unspoken { x: Vec<f32>, table: Vec<f32>, width: usize },
-    Top { tokens: Vec<usize>, probabilities: Vec<f32>, rest: Vec<f32>, negative_entropy: Vec<f32>, outcomes: usize },
+    Top { tokens: Vec<usize>, logs: Vec<f32>, rest: Vec<f32>, outcomes: usize },
 }
 
 impl Teacher {
-    fn new(term: &Term<'_, f32, Cpu>) -> Self {
-        match term {
-            Term::CrossEntropy { .. } => Teacher::Nothing,
-            Term::Kl { teacher, .. } => match teacher {
-                TeacherRows::Full(logs) => Teacher::Logs(values(logs)),
-                TeacherRows::Unspoken { x, table, .. } => {
-                    Teacher::Unspoken { x: values(x), table: values(table), width: x.shape().1 }
-                }
-                TeacherRows::Top { tokens, probabilities, rest, negative_entropy, .. } => Teacher::Top {
-                    tokens: values(tokens),
-                    probabilities: values(probabilities),
-                    rest: values(rest),
-                    negative_entropy: values(negative_entropy),
-                    outcomes: tokens.shape().1,
-                },
-            },
+    fn unspoken(Unspoken { x, table }: &Unspoken<f32, Cpu>) -> Self {
+        Teacher::Unspoken { x: values(x), table: values(table), width: x.shape().1 }
+    }
+
+    fn cached(rows: &TeacherRows<f32, Cpu>) -> Self {
+        match rows {
+            TeacherRows::Full(logs) => Teacher::Logs(values(logs)),
+            TeacherRows::Unspoken(unspoken) => Self::unspoken(unspoken),
+            TeacherRows::Top { tokens, logs, rest, .. } => {
+                Teacher::Top { tokens: values(tokens), logs: values(logs), rest: values(rest), outcomes: tokens.shape().1 }
+            }
         }
     }
 }
@@ -123,7 +157,7 @@ struct Head {
     /// (N).
     weights: Vec<f32>,
     groups: Vec<(Softening, Option<usize>)>,
-    /// By term.
+    squares: Vec<(f32, usize)>,
     teachers: Vec<Teacher>,
     width: usize,
     vocabulary: usize,
@@ -164,7 +198,7 @@ impl Head {
                 gradient.fill(0.0);
                 if weight != 0.0 {
                     for (terms, teacher) in &self.groups {
-                        let heard = teacher.map_or(Heard::Nothing, |term| self.heard(term, token, &spoken[term], row));
+                        let heard = teacher.map_or(Heard::Nothing, |at| self.heard(at, token, &spoken[at], row));
                         let own = kernel::loss_of_row(
                             *terms,
                             logits,
@@ -175,6 +209,11 @@ impl Head {
                             &mut gradient,
                         );
                         value += f64::from(weight) * own;
+                    }
+                    for (factor, teacher) in &self.squares {
+                        let said = &spoken[*teacher][row * v..][..v];
+                        let own = kernel::squares_of_row(logits, said, weight * factor, &mut gradient);
+                        value += f64::from(weight) * f64::from(*factor) * own;
                     }
                 }
                 logits.copy_from_slice(&gradient);
@@ -189,18 +228,16 @@ impl Head {
         (value, dtable)
     }
 
-    /// What the teacher of a term says about a token, the `row`-th of its chunk.
-    fn heard<'a>(&'a self, term: usize, token: usize, spoken: &'a [f32], row: usize) -> Heard<'a> {
+    /// What a teacher says about a token, the `row`-th of its chunk.
+    fn heard<'a>(&'a self, teacher: usize, token: usize, spoken: &'a [f32], row: usize) -> Heard<'a> {
         let v = self.vocabulary;
-        match &self.teachers[term] {
-            Teacher::Nothing => Heard::Nothing,
+        match &self.teachers[teacher] {
             Teacher::Logs(logs) => Heard::Logs(&logs[token * v..][..v]),
             Teacher::Unspoken { .. } => Heard::Logits(&spoken[row * v..][..v]),
-            Teacher::Top { tokens, probabilities, rest, negative_entropy, outcomes } => Heard::Top(TeacherCells {
+            Teacher::Top { tokens, logs, rest, outcomes } => Heard::Top(TeacherCells {
                 tokens: &tokens[token * outcomes..][..*outcomes],
-                probabilities: &probabilities[token * outcomes..][..*outcomes],
+                logs: &logs[token * outcomes..][..*outcomes],
                 rest: rest[token],
-                negative_entropy: negative_entropy[token],
             }),
         }
     }

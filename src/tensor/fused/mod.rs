@@ -19,8 +19,8 @@ pub(super) use self::pool::Pool;
 use super::operations::{AdamW, Term};
 use super::program::Program;
 use super::{
-    AttentionWeights, Composed, Fault, FfnWeights, Matrix, NormWeights, Operations, Param, Rows, Scalar, Tape, Targets,
-    TeacherRows, Vector,
+    AttentionWeights, Composed, Divergence, Fault, FfnWeights, Matrix, NormWeights, Operations, Param, Rows, Scalar, Tape,
+    Targets, TeacherRows, Unspoken, Vector,
 };
 use crate::kernel;
 
@@ -67,15 +67,6 @@ impl Operations<f32, Cpu> for Fused {
         terms: &[Term<'_, f32, Cpu>],
     ) -> Result<Scalar<f32, Cpu>, Fault<Cpu>> {
         loss::loss(tape, x, table, targets, terms)
-    }
-
-    fn speak(
-        &self,
-        x: &Matrix<f32, Cpu>,
-        table: &Matrix<f32, Cpu>,
-        temperature: f64,
-    ) -> Result<TeacherRows<f32, Cpu>, Fault<Cpu>> {
-        Ok(TeacherRows::Unspoken { x: x.clone(), table: table.clone(), temperature })
     }
 
     fn gradient(&self, param: &Param<f32, Cpu>, found: &mut Gradients<f32, Cpu>) -> Result<Param<f32, Cpu>, Fault<Cpu>> {
@@ -193,14 +184,23 @@ impl Operations<f32, Cpu> for Fused {
     ) -> Result<Vector<f32, Cpu>, Fault<Cpu>> {
         Composed.cross_entropy(tape, logits, targets)
     }
-    fn kl<T: Tape<f32, Cpu>>(
+    fn apart<T: Tape<f32, Cpu>>(
         &self,
         tape: &mut T,
         logits: &Matrix<f32, Cpu>,
         teacher: &TeacherRows<f32, Cpu>,
+        divergence: Divergence,
         temperature: f64,
     ) -> Result<Vector<f32, Cpu>, Fault<Cpu>> {
-        Composed.kl(tape, logits, teacher, temperature)
+        Composed.apart(tape, logits, teacher, divergence, temperature)
+    }
+    fn squares<T: Tape<f32, Cpu>>(
+        &self,
+        tape: &mut T,
+        logits: &Matrix<f32, Cpu>,
+        teacher: &Unspoken<f32, Cpu>,
+    ) -> Result<Vector<f32, Cpu>, Fault<Cpu>> {
+        Composed.squares(tape, logits, teacher)
     }
     fn log_probabilities(&self, logits: &Matrix<f32, Cpu>, temperature: f64) -> Result<Matrix<f32, Cpu>, Fault<Cpu>> {
         Composed.log_probabilities(logits, temperature)
