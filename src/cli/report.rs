@@ -18,7 +18,7 @@ pub struct Arguments {
     /// Write to a file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Through a minijinja template of your own; its ending decides how text is escaped (.html, .md, .csv)
+    /// Through a minijinja template of your own; its ending decides how text is escaped (.html, .md, .tex, .csv)
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
     template: Option<PathBuf>,
     /// Exit with 1 if a claim is refuted or undecided
@@ -30,6 +30,7 @@ pub struct Arguments {
 enum Format {
     Md,
     Html,
+    Tex,
     Csv,
     Json,
 }
@@ -48,6 +49,7 @@ pub fn report(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
             let form = match arguments.format {
                 Format::Md => Form::Markdown,
                 Format::Html => Form::Html,
+                Format::Tex => Form::Latex,
                 Format::Csv => Form::Csv,
                 Format::Json => Form::Json,
             };

@@ -76,6 +76,27 @@ fn test(reading: &Reading<'_>, claim: &Claim) -> Tested {
     tested
 }
 
+/// The p-value of the question that the evidence answers, by sign-flips.
+fn exact(claim: &Claim, tested: &Tested, lean: stats::Lean) -> Option<f64> {
+    let values = tested.paired.numbers();
+    let mirrored: Vec<f64> = values.iter().map(|x| -x).collect();
+    match (claim.relation, lean) {
+        (Relation::Less | Relation::Greater, _) => stats::sign_flip(&values, 0.0),
+        (Relation::Equivalent { within }, stats::Lean::For) => {
+            Some(stats::sign_flip_upper(&values, -within)?.max(stats::sign_flip_upper(&mirrored, -within)?))
+        }
+        (Relation::Equivalent { within }, stats::Lean::Against) => {
+            let above = values.iter().sum::<f64>() > 0.0;
+            stats::sign_flip(&values, if above { within } else { -within })
+        }
+        (Relation::Overtakes { .. }, stats::Lean::For) => {
+            let before = tested.before.as_ref()?.numbers();
+            Some(stats::sign_flip(&before, 0.0)?.max(stats::sign_flip(&values, 0.0)?))
+        }
+        (Relation::Overtakes { .. }, stats::Lean::Against) => None,
+    }
+}
+
 fn mirrored(estimate: &Estimate) -> Estimate {
     Estimate { mean: -estimate.mean, ..*estimate }
 }
@@ -143,6 +164,7 @@ fn finding(claim: &Claim, tested: &Tested, adjusted: f64, primary: bool, family:
         _ => None,
     };
     let corrected = !primary && family > 1;
+    let exact = tested.evidence.and_then(|evidence| exact(claim, tested, evidence.lean));
     ClaimFinding {
         name: claim.name.clone(),
         text: claim.text.clone(),
@@ -156,6 +178,7 @@ fn finding(claim: &Claim, tested: &Tested, adjusted: f64, primary: bool, family:
         reason: reason(claim, tested, verdict, adjusted, corrected.then_some(family), digits),
         p: tested.evidence.map(|evidence| Real(evidence.p)),
         p_adjusted: tested.evidence.map(|_| Real(adjusted)),
+        p_exact: exact.map(Real),
         primary,
         equivalence,
         minimum_detectable: detectable.map(Real),
@@ -166,6 +189,10 @@ fn finding(claim: &Claim, tested: &Tested, adjusted: f64, primary: bool, family:
             (Some(estimate), None) => number::signed(estimate.mean, digits),
             (None, _) => DASH.to_owned(),
         },
+        mean_text: estimate.map_or_else(String::new, |estimate| number::signed(estimate.mean, digits)),
+        half_width_text: half.map_or_else(String::new, |half| number::fixed(half, digits)),
+        p_adjusted_text: tested.evidence.map_or_else(String::new, |_| number::probability(adjusted)),
+        p_exact_text: exact.map_or_else(String::new, number::probability),
         interval_text: interval
             .map_or_else(String::new, |(lo, hi)| format!("[{}, {}]", number::signed(lo, digits), number::signed(hi, digits))),
         n_text: tested.paired.count.to_string(),
@@ -179,7 +206,8 @@ fn finding(claim: &Claim, tested: &Tested, adjusted: f64, primary: bool, family:
         },
         minimum_detectable_text: detectable.map_or_else(String::new, |difference| number::fixed(difference, digits)),
         per_seed: tested.paired.values.iter().map(|(seed, value)| (*seed, Real(*value))).collect(),
-        svg: strip::draw(&tested.paired, equivalence.map(|equivalence| equivalence.margin), verdict),
+        svg: strip::draw(&tested.paired, equivalence.map(|equivalence| equivalence.margin), verdict)
+            .map_or_else(String::new, |panel| panel.svg()),
     }
 }
 

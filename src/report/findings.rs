@@ -6,10 +6,10 @@ use crate::run::record::Real;
 use crate::study::Metric;
 
 use super::curves;
-use super::model::{ArmFinding, Findings, Missing, Progress, SCHEMA};
+use super::model::{ArmFinding, Findings, Missing, Phase, Progress, SCHEMA};
 use super::reading::{At, Reading};
-use super::story::{RunState, Story};
-use super::{claims, figure, methods, number, tables};
+use super::story::{RunState, RunStory, Story};
+use super::{claims, figure, methods, number, tables, threats};
 
 /// Everything that a report of this story says. Pure, and defined for a story in which nothing has run.
 pub fn findings(story: &Story) -> Findings {
@@ -43,7 +43,7 @@ pub fn findings(story: &Story) -> Findings {
                 state: word,
                 metrics: finals(&reading, index, *seed),
                 series: series(&reading, index, *seed),
-                nodes: run.map(|run| run.phase_keys.clone()).unwrap_or_default(),
+                phases: run.map(phases).unwrap_or_default(),
             });
         }
     }
@@ -60,6 +60,7 @@ pub fn findings(story: &Story) -> Findings {
         doc: study.doc.clone(),
         progress,
         methods: methods::paragraphs(&reading),
+        threats: threats::threats(&reading),
         arms,
         tables: tables::all(&reading),
         claims: claims::claims(&reading),
@@ -67,6 +68,11 @@ pub fn findings(story: &Story) -> Findings {
         figures: figure::all(&reading),
         missing,
     }
+}
+
+fn phases(run: &RunStory) -> Vec<Phase> {
+    let pairs = run.segments.iter().zip(&run.phase_keys);
+    pairs.map(|(segment, key)| Phase { from: segment.steps.start, to: segment.steps.end, key: key.clone() }).collect()
 }
 
 /// What is measured, and perplexity where it follows.

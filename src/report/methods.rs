@@ -217,10 +217,40 @@ fn statistics(reading: &Reading<'_>) -> String {
     let evaluated = evaluated.map_or_else(String::new, |(name, every)| {
         format!("{name} is measured every {}, around every event and at the scheduled end; the end is what is compared, never the best checkpoint. ", plural(every, "step"))
     });
+    let shared = shared(reading);
     format!(
         "{evaluated}Intervals are two-sided 95 % Student intervals over seeds. A claim with < or > is decided where the interval of its paired \
          difference excludes 0; a claim with ~ is supported where the 90 % interval lies within its margin (two one-sided tests at 5 %) and \
          refuted where the 95 % interval lies outside it. The first claim that compares differences is the primary one; the others are \
-         corrected by Holm's method. Runs that diverged or are missing are counted and never averaged in."
+         corrected by Holm's method. Runs that diverged or are missing are counted and never averaged in. Beside it \
+         stands the p-value of the exact sign-flip test where there are 2 to 16 seeds (it cannot be below 0.05 with fewer than 6); no verdict \
+         rests on it.{shared}"
+    )
+}
+
+/// Which arms have phases in common, and what follows for their comparison.
+fn shared(reading: &Reading<'_>) -> String {
+    let mut users: std::collections::BTreeMap<&str, BTreeSet<usize>> = std::collections::BTreeMap::new();
+    for run in &reading.story.runs {
+        for key in &run.phase_keys {
+            users.entry(key).or_default().insert(run.arm);
+        }
+    }
+    let groups: BTreeSet<Vec<usize>> =
+        users.into_values().filter(|arms| arms.len() > 1).map(|arms| arms.into_iter().collect()).collect();
+    let names = |arms: &Vec<usize>| listed(&arms.iter().map(|arm| reading.study().arms[*arm].name.clone()).collect::<Vec<_>>());
+    const SHOWN: usize = 6;
+    let mut told: Vec<String> = groups.iter().take(SHOWN).map(names).collect();
+    if groups.len() > SHOWN {
+        told.push(format!("{} more groups", groups.len() - SHOWN));
+    }
+    if told.is_empty() {
+        return String::new();
+    }
+    format!(
+        " Some arms share their first phases under each seed, trained once ({}), and so are not independent of one another. Seeds are: a \
+         difference is taken within a seed, where what is shared cancels, and its interval rests on the differences of n independent seeds. The \
+         intervals of such arms' own means, side by side, say nothing of their difference.",
+        told.join("; ")
     )
 }

@@ -1,7 +1,7 @@
 //! What came out: tables, figures and verdicts from the records of a study.
 //!
 //! ```text
-//! Story ──findings──▶ Findings ──render──▶ Markdown, HTML, CSV, JSON
+//! Story ──findings──▶ Findings ──render──▶ Markdown, HTML, LaTeX, CSV, JSON, text
 //! ```
 //!
 //! Owns the choice of contrasts, the layout of tables and figures, and how a number is printed. Deliberately knows no store, no
@@ -13,6 +13,7 @@ mod curves;
 mod escape;
 mod figure;
 mod findings;
+pub mod latex;
 mod layout;
 mod methods;
 pub mod model;
@@ -22,6 +23,7 @@ pub mod render;
 pub mod story;
 mod strict;
 mod tables;
+mod threats;
 
 pub use findings::findings;
 pub use model::Findings;

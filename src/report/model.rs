@@ -9,6 +9,7 @@ use std::fmt;
 use indexmap::IndexMap;
 use serde::Serialize;
 
+use super::figure::drawing::Panel;
 use crate::run::record::Real;
 
 /// Name and version of this shape.
@@ -27,6 +28,8 @@ pub struct Findings {
     pub progress: Progress,
     /// What was done, in paragraphs of prose.
     pub methods: Vec<String>,
+    /// What the results do not show, and what could explain them otherwise.
+    pub threats: Vec<String>,
     /// One for each arm and seed.
     pub arms: Vec<ArmFinding>,
     /// By a short name, in the order in which they are shown.
@@ -71,8 +74,19 @@ pub struct ArmFinding {
     pub metrics: IndexMap<String, Real>,
     /// Metric to (step, value); at an event's step the model before it, then the model after it.
     pub series: IndexMap<String, Vec<(u64, Real)>>,
-    /// Keys of the nodes of its phases.
-    pub nodes: Vec<String>,
+    /// Its phases as planned.
+    pub phases: Vec<Phase>,
+}
+
+/// A phase of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Phase {
+    /// Its first step.
+    pub from: u64,
+    /// Steps of the run done after it.
+    pub to: u64,
+    /// Key of its node.
+    pub key: String,
 }
 
 /// How many runs, or seeds, a number rests on.
@@ -118,6 +132,30 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Rows.
     pub rows: Vec<Row>,
+    /// What most of its averages rest on; empty where there are none. What differs from it is worth a word beside the number.
+    pub n_text: String,
+    /// Marks of cells whose count is another, in the order of the marks.
+    pub notes: Vec<Note>,
+    /// The columns by parts that fit on a printed page beside the stub: the first, and the one after the last.
+    pub parts: Vec<Part>,
+}
+
+/// What a mark beside numbers means.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Note {
+    /// `a`.
+    pub mark: String,
+    /// `n = 4 of 5, 1 diverged`.
+    pub text: String,
+}
+
+/// Columns that stand side by side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Part {
+    /// Index of the first.
+    pub from: usize,
+    /// Index after the last.
+    pub to: usize,
 }
 
 /// A column of numbers.
@@ -127,6 +165,8 @@ pub struct Column {
     pub label: String,
     /// How its numbers are printed.
     pub format: Format,
+    /// `smaller` or `larger` where the rows compete.
+    pub better: Option<&'static str>,
 }
 
 /// How numbers of a column are printed.
@@ -166,8 +206,14 @@ pub struct Row {
 pub struct Cell {
     /// `2.7603 ± 0.0012`; a dash where there is nothing.
     pub text: String,
+    /// The number alone: `2.7603`; empty where there is none.
+    pub mean_text: String,
+    /// What follows the `±`; empty where there is no interval.
+    pub half_width_text: String,
     /// `n = 5`; empty where nothing is averaged.
     pub n_text: String,
+    /// The mark of a note of its table, where its count is not the usual one.
+    pub note: Option<String>,
     /// In full precision.
     pub value: Option<Number>,
     /// Half the 95 % interval.
@@ -176,10 +222,29 @@ pub struct Cell {
     pub n: Option<Count>,
     /// Seed by seed.
     pub per_seed: Vec<(u64, Real)>,
-    /// Where it comes from: step and nodes; for a count, the count in full.
+    /// `best` of its column, or `tied` with the best: a paired t-test at 5 % does not tell them apart.
+    pub mark: Option<&'static str>,
+    /// Where it comes from, in words: step and nodes; for a count, the count in full.
     pub source: Option<String>,
+    /// The nodes that it was measured in.
+    pub sources: Vec<Source>,
     /// A difference, printed with its sign.
     pub signed: bool,
+}
+
+/// A node that a number comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Source {
+    /// Index into [`Findings::arms`].
+    pub run: usize,
+    /// Name of the arm.
+    pub arm: String,
+    /// The seed.
+    pub seed: u64,
+    /// Steps done on the model that was looked at.
+    pub step: u64,
+    /// The node's key.
+    pub key: String,
 }
 
 /// A number of either kind.
@@ -219,6 +284,8 @@ pub struct ClaimFinding {
     pub p: Option<Real>,
     /// Corrected for the study's other claims; the verdict rests on it.
     pub p_adjusted: Option<Real>,
+    /// Of the exact sign-flip test of the same question, which assumes no normal distribution; the verdict does not rest on it.
+    pub p_exact: Option<Real>,
     /// It is the study's primary claim and is not corrected.
     pub primary: bool,
     /// For `~`: the margin and the interval that must lie within it.
@@ -227,6 +294,14 @@ pub struct ClaimFinding {
     pub minimum_detectable: Option<Real>,
     /// `-0.0332 ± 0.0041`, or a dash.
     pub estimate_text: String,
+    /// The estimate alone, or empty.
+    pub mean_text: String,
+    /// What follows its `±`, or empty.
+    pub half_width_text: String,
+    /// `0.024`, or empty.
+    pub p_adjusted_text: String,
+    /// `0.063`, or empty.
+    pub p_exact_text: String,
     /// `[-0.0373, -0.0291]`, or empty.
     pub interval_text: String,
     /// `n = 5`.
@@ -287,8 +362,8 @@ pub struct Figure {
     pub title: String,
     /// What is drawn, with units and conventions.
     pub caption: String,
-    /// Panels, each an SVG that takes its colours from the page.
-    pub panels: Vec<String>,
+    /// Panels: each has a `label`, an `svg` that takes its colours from the page, and a `tikz` picture for LaTeX.
+    pub panels: Vec<Panel>,
 }
 
 /// A run that is not finished.

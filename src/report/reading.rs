@@ -9,7 +9,7 @@ use crate::run::record::MetricLine;
 use crate::stats::{self, Estimate};
 use crate::study::{ArmSet, Linear, Measure, Metric, ProbeKind, Study, Term};
 
-use super::model::Count;
+use super::model::{Count, Source};
 use super::story::{ProbeStory, RunState, RunStory, Story};
 
 /// Why there is no value.
@@ -45,12 +45,14 @@ pub struct Paired {
     pub values: Vec<(u64, f64)>,
     /// How many, of how many, and why not all.
     pub count: Count,
+    /// The nodes that the values come from, where somebody asked.
+    pub sources: Vec<Source>,
 }
 
 impl Paired {
     /// Gathers what each seed has.
     pub fn gather(seeds: &[u64], mut of: impl FnMut(u64) -> Result<f64, Absent>) -> Self {
-        let mut paired = Self { values: Vec::new(), count: Count { planned: seeds.len(), ..Count::default() } };
+        let mut paired = Self { count: Count { planned: seeds.len(), ..Count::default() }, ..Self::default() };
         for seed in seeds {
             match of(*seed) {
                 Ok(value) => paired.values.push((*seed, value)),
@@ -152,9 +154,22 @@ impl<'a> Reading<'a> {
         Ok(stats::sum(values.iter().filter_map(|value| value.ok())) / arms.len() as f64)
     }
 
-    /// The mean of a metric over arms, seed by seed.
+    /// The mean of a metric over arms, seed by seed, with the nodes that it comes from.
     pub fn over_seeds(&self, arms: &[usize], metric: Metric, at: At) -> Paired {
-        Paired::gather(&self.study().seeds, |seed| self.mean(arms, seed, metric, at))
+        let paired = Paired::gather(&self.study().seeds, |seed| self.mean(arms, seed, metric, at));
+        Paired { sources: self.sources(arms, at, &paired), ..paired }
+    }
+
+    /// Like [`Reading::combination`], with the nodes that it comes from.
+    pub fn traced(&self, sum: &Linear, at: At) -> Paired {
+        let paired = self.combination(sum, at);
+        let mut arms: Vec<usize> = Vec::new();
+        for arm in sum.terms.iter().flat_map(|(_, term)| &term.arms.arms) {
+            if !arms.contains(arm) {
+                arms.push(*arm);
+            }
+        }
+        Paired { sources: self.sources(&arms, at, &paired), ..paired }
     }
 
     /// Σ factor × (mean over the term's arms) + constant, seed by seed.
@@ -203,11 +218,19 @@ impl<'a> Reading<'a> {
 
     /// A number out of a probe, seed by seed.
     pub fn probed(&self, arm: usize, kind: ProbeKind, step: u64, number: impl Fn(&ProbeStory) -> Option<f64>) -> Paired {
-        Paired::gather(&self.study().seeds, |seed| match self.probe(arm, seed, kind, Some(step)).and_then(&number) {
-            Some(value) if value.is_finite() => Ok(value),
-            Some(_) => Err(Absent::Diverged),
-            None => Err(self.why_absent(arm, seed)),
-        })
+        let mut sources = Vec::new();
+        let paired = Paired::gather(&self.study().seeds, |seed| {
+            let probe = self.probe(arm, seed, kind, Some(step));
+            match probe.and_then(&number) {
+                Some(value) if value.is_finite() => {
+                    sources.extend(probe.map(|probe| self.source(arm, seed, step, &probe.key)));
+                    Ok(value)
+                }
+                Some(_) => Err(Absent::Diverged),
+                None => Err(self.why_absent(arm, seed)),
+            }
+        });
+        Paired { sources, ..paired }
     }
 
     /// Why a run lacks something that is not a metric.
@@ -227,23 +250,24 @@ impl<'a> Reading<'a> {
         (0..self.study().arms.len()).filter(|arm| fits(*arm)).collect()
     }
 
-    /// Where a value comes from: the node of each seed's phase that ends at or spans the moment.
-    pub fn provenance(&self, arms: &[usize], at: At) -> Option<String> {
-        let [arm] = arms else { return None };
-        let mut steps = BTreeSet::new();
-        let mut keys = Vec::new();
-        for run in self.runs_of(*arm) {
-            let Some(step) = step_of(run, at) else { continue };
+    /// For each value, the nodes of the phases that end at or span the moment.
+    pub fn sources(&self, arms: &[usize], at: At, paired: &Paired) -> Vec<Source> {
+        let of = |arm: usize, seed: u64| {
+            let run = self.run(arm, seed)?;
+            let step = step_of(run, at)?;
             let phase = run.segments.iter().position(|segment| match at {
                 At::After(_) | At::AfterGrow(_) => segment.steps.start == step,
                 _ => segment.steps.start < step && step <= segment.steps.end,
             });
-            let Some(key) = phase.and_then(|phase| run.phase_keys.get(phase)) else { continue };
-            steps.insert(step);
-            keys.push(format!("seed {}: node {}", run.seed, key.get(..12).unwrap_or(key)));
-        }
-        let steps: Vec<String> = steps.into_iter().map(super::number::exact).collect();
-        (!keys.is_empty()).then(|| format!("after step {}; {}", super::number::listed(&steps), keys.join(", ")))
+            Some(self.source(arm, seed, step, run.phase_keys.get(phase?)?))
+        };
+        arms.iter().flat_map(|arm| paired.values.iter().filter_map(move |(seed, _)| of(*arm, *seed))).collect()
+    }
+
+    fn source(&self, arm: usize, seed: u64, step: u64, key: &str) -> Source {
+        let place = self.study().seeds.iter().position(|own| *own == seed).unwrap_or_default();
+        let run = arm * self.study().seeds.len() + place;
+        Source { run, arm: self.study().arms[arm].name.clone(), seed, step, key: key.to_owned() }
     }
 }
 

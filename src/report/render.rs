@@ -1,16 +1,16 @@
-//! Findings to text: Markdown, HTML, CSV, JSON, or through a user's own template.
+//! Findings to text: Markdown, HTML, LaTeX, CSV, JSON, or through a user's own template.
 //!
 //! Owns escaping and the bounds on templates. A template sees [`super::model::Findings`] and nothing else: no file, no clock, no network;
-//! its loops and its output are bounded. Escaping follows the ending of the template's name (`.html`, `.md`, `.csv`) in every position.
+//! its loops and its output are bounded. Escaping follows the ending of the template's name (`.html`, `.md`, `.tex`, `.csv`) in every position.
 //! Invariant: an undefined name or field is an error with its line, also inside a filter chain.
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, ValueKind};
 use minijinja::{AutoEscape, Environment, Output, State, UndefinedBehavior, Value};
 
-use super::escape;
+use super::figure::paint;
 use super::model::Findings;
-use super::strict;
+use super::{escape, latex, layout, strict};
 
 /// What a report can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum Form {
     Markdown,
     /// One file with figures, without a single request.
     Html,
+    /// For a paper: compiles on its own, and as `\\input`.
+    Latex,
     /// All cells of all tables, one a line, in full precision.
     Csv,
     /// [`Findings`] as they are.
@@ -39,8 +41,9 @@ pub struct RenderError {
 
 const MARKDOWN: &str = include_str!("../../stdlib/reports/report.md");
 const HTML: &str = include_str!("../../stdlib/reports/report.html");
+const LATEX: &str = include_str!("../../stdlib/reports/report.tex");
 const CSV: &str = include_str!("../../stdlib/reports/report.csv");
-const STYLE: &str = include_str!("../../stdlib/reports/style.css");
+const SCRIPT: &str = include_str!("../../stdlib/reports/report.js");
 
 /// Steps of the template engine: a report of 10,000 arms takes about a tenth of it.
 const FUEL: u64 = 50_000_000;
@@ -52,6 +55,7 @@ pub fn render(findings: &Findings, form: Form) -> Result<String, RenderError> {
     match form {
         Form::Markdown => render_with(findings, "report.md", MARKDOWN),
         Form::Html => render_with(findings, "report.html", HTML),
+        Form::Latex => render_with(findings, "report.tex", LATEX),
         Form::Csv => render_with(findings, "report.csv", CSV),
         Form::Json => serde_json::to_string_pretty(findings).map(|text| text + "\n").map_err(|error| RenderError {
             template: "report.json".to_owned(),
@@ -76,8 +80,13 @@ pub fn render_with(findings: &Findings, name: &str, source: &str) -> Result<Stri
     };
     let environment = environment().map_err(explain)?;
     let template = environment.template_from_named_str(name, source).map_err(explain)?;
-    let context =
-        minijinja::context! { report => Value::from(Serde(findings)), style => Value::from_safe_string(STYLE.to_owned()) };
+    let palette: Value = paint::inks().map(|ink| (ink, paint::light(ink))).collect();
+    let context = minijinja::context! {
+        report => Value::from(Serde(findings)),
+        style => Value::from_safe_string(paint::STYLE.to_owned()),
+        script => Value::from_safe_string(SCRIPT.to_owned()),
+        palette => palette,
+    };
     template.render(context).map_err(explain)
 }
 
@@ -91,11 +100,13 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.set_auto_escape_callback(|name| match name.trim_end_matches(".j2").rsplit('.').next() {
         Some("html" | "htm" | "svg" | "xml") => AutoEscape::Html,
         Some("md" | "markdown") => AutoEscape::Custom("markdown".into()),
+        Some("tex" | "ltx") => AutoEscape::Custom("latex".into()),
         Some("csv") => AutoEscape::Custom("csv".into()),
         Some("json") => AutoEscape::Json,
         _ => AutoEscape::None,
     });
     strict::install(&mut environment);
+    environment.add_filter("fold", |text: String, width: usize| layout::folded(&text, width));
     environment.set_formatter(write);
     Ok(environment)
 }
@@ -103,6 +114,7 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
 fn write(out: &mut Output, state: &mut State, value: &Value) -> Result<(), minijinja::Error> {
     let escape: fn(&str) -> String = match state.auto_escape() {
         AutoEscape::Custom(name) if name == "markdown" => escape::markdown,
+        AutoEscape::Custom(name) if name == "latex" => latex::latex,
         AutoEscape::Custom(_) => escape::csv,
         _ => return minijinja::escape_formatter(out, state, value),
     };

@@ -11,6 +11,7 @@ mod evidence;
 mod holm;
 mod power;
 mod response;
+mod sign_flip;
 mod student;
 
 pub use crossing::{last_crossing, stays_below_from};
@@ -19,4 +20,5 @@ pub use evidence::{Evidence, Lean, Verdict, directional, equivalence, overtaking
 pub use holm::holm;
 pub use power::{POWER, minimum_detectable, seeds_needed};
 pub use response::{Recovery, Response, Windows, response};
+pub use sign_flip::{sign_flip, sign_flip_upper};
 pub use student::{quantile, two_sided_p, upper_p};

@@ -2,10 +2,13 @@
 
 use crate::report::curves::contrasts;
 use crate::report::model::{Curve, Figure};
+use crate::report::number;
 use crate::report::reading::Reading;
 use crate::report::tables::{primary, with_unit};
+use crate::stats::last_crossing;
 
 use super::cast::Member;
+use super::drawing::Anchor;
 use super::frame::{Bottom, Frame};
 use super::loss::line;
 use super::scale::Scale;
@@ -50,12 +53,20 @@ pub fn draw(reading: &Reading<'_>) -> Option<Figure> {
         }
         frame.level("zero", 0.0);
         line(&mut frame, &curves);
-        panels.push(frame.svg.finish(&format!("difference {kind} over steps")));
+        for (curve, member) in &curves {
+            let means: Vec<(u64, f64)> = curve.points.iter().map(|point| (point.step, point.mean)).collect();
+            let Some(step) = last_crossing(&means) else { continue };
+            let at = (frame.x(step as f64), frame.y(0.0));
+            let text = format!("{}: the mean keeps its sign from step {}", member.label, number::exact(step));
+            frame.drawing.dot(&format!("dot c{}", member.class()), at, 3.6, &text);
+            frame.drawing.text("tick halo", (at.0, at.1 - 7.0), Anchor::Middle, &number::exact(step));
+        }
+        panels.push(frame.drawing.finish(&format!("difference {kind} over steps")));
     }
     Some(Figure {
         name: "delta".to_owned(),
         title: "The difference over time".to_owned(),
-        caption: "Paired by seed: mean and 95 % interval at common evaluations. Dashed lines are events.".to_owned(),
+        caption: "Paired by seed: mean and 95 % interval at common evaluations. Dashed lines are events; a dot on the line of zero, with its step, is where the mean changes its sign for good.".to_owned(),
         panels,
     })
 }

@@ -6,6 +6,7 @@ use crate::report::reading::{Paired, Reading};
 use crate::report::tables::{layer_gradients, lens};
 
 use super::cast::{Member, groups};
+use super::drawing::Panel;
 use super::frame::{Bottom, Frame};
 use super::scale::Scale;
 
@@ -71,7 +72,7 @@ fn points(reading: &Reading<'_>, look: &Look, arm: usize) -> Vec<(usize, f64, St
     row.iter().enumerate().filter_map(point).collect()
 }
 
-fn panels(reading: &Reading<'_>, look: &Look) -> Vec<String> {
+fn panels(reading: &Reading<'_>, look: &Look) -> Vec<Panel> {
     let mut drawn = Vec::new();
     for group in groups(reading) {
         let lines = group.members.into_iter().map(|member| Line { points: points(reading, look, member.arm), member });
@@ -93,15 +94,15 @@ fn panels(reading: &Reading<'_>, look: &Look) -> Vec<String> {
             let class = member.class();
             let track: Vec<(f64, f64)> =
                 points.iter().map(|(place, value, _)| (frame.name_at(*place), frame.y(*value))).collect();
-            frame.svg.path(&format!("curve c{class}"), &track);
+            frame.drawing.path(&format!("curve c{class}"), &track);
             for (at, (place, value, count)) in track.iter().zip(points) {
                 let title = format!("{}, {along} {}: {} ({count})", member.label, name(*place), number::fixed(*value, 4));
-                frame.svg.dot(&format!("dot c{class}"), *at, 2.6, &title);
+                frame.drawing.dot(&format!("dot c{class}"), *at, 2.6, &title);
             }
             beside.extend(track.last().map(|(_, height)| (*height, member.label.clone(), class)));
         }
         frame.labels(&beside);
-        frame.svg.finish(&format!("{} {title}", look.value))
+        frame.drawing.finish(&format!("{} {title}", look.value))
     };
     drawn.iter().map(panel).collect()
 }

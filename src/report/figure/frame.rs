@@ -1,8 +1,8 @@
 //! The frame of a panel: title, axes, grid, phase boundaries, labels beside the ends of lines.
 
 use super::WIDTH;
+use super::drawing::{Anchor, Drawing};
 use super::scale::Scale;
-use super::svg::{Anchor, Svg};
 
 /// What runs along the bottom.
 pub enum Bottom {
@@ -15,7 +15,7 @@ pub enum Bottom {
 /// A panel with its axes.
 pub struct Frame {
     /// What is drawn so far.
-    pub svg: Svg,
+    pub drawing: Drawing,
     bottom: Bottom,
     y: Scale,
     left: f64,
@@ -37,17 +37,17 @@ impl Frame {
         let widest = ticks.iter().map(|(_, text)| width_of(text)).fold(18.0, f64::max);
         let room = labels.iter().map(|label| width_of(label)).fold(0.0, f64::max).min(130.0);
         let (left, right) = (widest + 12.0, WIDTH - if room > 0.0 { room + 12.0 } else { 10.0 });
-        let mut frame = Self { svg: Svg::new(WIDTH, HEIGHT), bottom, y, left, right, top: 46.0, base: HEIGHT - 38.0 };
-        frame.svg.text("title", (0.0, 14.0), Anchor::Start, title);
-        frame.svg.text("label", (0.0, 31.0), Anchor::Start, y_title);
+        let mut frame = Self { drawing: Drawing::new(WIDTH, HEIGHT), bottom, y, left, right, top: 46.0, base: HEIGHT - 38.0 };
+        frame.drawing.text("title", (0.0, 14.0), Anchor::Start, title);
+        frame.drawing.text("label", (0.0, 31.0), Anchor::Start, y_title);
         for (value, text) in ticks {
             let at = frame.y(value);
-            frame.svg.line("grid", (frame.left, at), (frame.right, at));
-            frame.svg.text("tick", (frame.left - 6.0, at + 3.8), Anchor::End, &text);
+            frame.drawing.line("grid", (frame.left, at), (frame.right, at));
+            frame.drawing.text("tick", (frame.left - 6.0, at + 3.8), Anchor::End, &text);
         }
-        frame.svg.line("axis", (frame.left, frame.base), (frame.right, frame.base));
+        frame.drawing.line("axis", (frame.left, frame.base), (frame.right, frame.base));
         frame.draw_bottom();
-        frame.svg.text("label", (frame.right, HEIGHT - 4.0), Anchor::End, x_title);
+        frame.drawing.text("label", (frame.right, HEIGHT - 4.0), Anchor::End, x_title);
         frame
     }
 
@@ -70,9 +70,9 @@ impl Frame {
         let numbers = matches!(self.bottom, Bottom::Numbers(_));
         for (x, text) in marks {
             if numbers {
-                self.svg.line("axis", (x, self.base), (x, self.base + 4.0));
+                self.drawing.line("axis", (x, self.base), (x, self.base + 4.0));
             }
-            self.svg.text("tick", (x, self.base + 17.0), Anchor::Middle, &text);
+            self.drawing.text("tick", (x, self.base + 17.0), Anchor::Middle, &text);
         }
     }
 
@@ -112,20 +112,25 @@ impl Frame {
     pub fn level(&mut self, class: &str, value: f64) {
         let at = self.y(value);
         if (self.top..=self.base).contains(&at) {
-            self.svg.line(class, (self.left, at), (self.right, at));
+            self.drawing.line(class, (self.left, at), (self.right, at));
         }
     }
 
     /// A vertical line at a step.
     pub fn boundary(&mut self, step: u64) {
-        let at = self.x(step as f64);
-        self.svg.line("boundary", (at, self.top), (at, self.base));
+        self.upright("boundary", step as f64);
+    }
+
+    /// A vertical line through a number along the bottom.
+    pub fn upright(&mut self, class: &str, value: f64) {
+        let at = self.x(value);
+        self.drawing.line(class, (at, self.top), (at, self.base));
     }
 
     /// Draws inside the axes only.
-    pub fn clipped(&mut self, draw: impl FnOnce(&mut Svg)) {
+    pub fn clipped(&mut self, draw: impl FnOnce(&mut Drawing)) {
         let (corner, size) = ((self.left, self.top - 2.0), (self.right - self.left + 3.0, self.base - self.top + 3.0));
-        self.svg.clipped(corner, size, draw);
+        self.drawing.clipped(corner, size, draw);
     }
 
     /// Labels beside the right edge at the heights of their lines, moved apart where they would touch.
@@ -144,7 +149,7 @@ impl Frame {
             floor = label.0 - LINE;
         }
         for (at, text, colour) in placed {
-            self.svg.text(&format!("name c{colour}"), (self.right + 7.0, at + 4.0), Anchor::Start, text);
+            self.drawing.text(&format!("name c{colour}"), (self.right + 7.0, at + 4.0), Anchor::Start, text);
         }
     }
 }

@@ -8,9 +8,9 @@ use crate::stats::LEVEL;
 use crate::study::Linear;
 
 use super::WIDTH;
+use super::drawing::{Anchor, Drawing, Panel};
 use super::frame::{Bottom, Frame, width_of};
 use super::scale::Scale;
-use super::svg::{Anchor, Svg};
 
 pub fn draw(reading: &Reading<'_>) -> Option<Figure> {
     let metric = primary(reading)?;
@@ -49,7 +49,7 @@ pub fn draw(reading: &Reading<'_>) -> Option<Figure> {
             let at = (x, frame.y(estimate.mean));
             if let Some((low, high)) = estimate.interval(LEVEL) {
                 let (low, high) = (frame.y(low), frame.y(high));
-                frame.svg.line(&format!("whisker c{colour}"), (x, low), (x, high));
+                frame.drawing.line(&format!("whisker c{colour}"), (x, low), (x, high));
             }
             let title = format!(
                 "{}, {}: {} ({})",
@@ -58,14 +58,14 @@ pub fn draw(reading: &Reading<'_>) -> Option<Figure> {
                 number::fixed(estimate.mean, 4),
                 paired.count
             );
-            frame.svg.dot(&format!("dot c{colour}"), at, 4.0, &title);
+            frame.drawing.dot(&format!("dot c{colour}"), at, 4.0, &title);
             track.push(at);
         }
-        frame.svg.path(&format!("curve c{colour}"), &track);
+        frame.drawing.path(&format!("curve c{colour}"), &track);
         beside.extend(track.last().map(|(_, at)| (*at, labels[row].clone(), colour)));
     }
     frame.labels(&beside);
-    let mut panels = vec![frame.svg.finish(&format!("{} over schedules by placement", metric.name()))];
+    let mut panels = vec![frame.drawing.finish(&format!("{} over schedules by placement", metric.name()))];
     let delta = |other: &str, column: &str| -> Option<Linear> {
         let (of, minus) = (arms(other, column), arms(&rows.values[0].label, column));
         (!of.is_empty() && !minus.is_empty()).then(|| contrast(metric, &of, &minus))
@@ -97,7 +97,7 @@ pub fn draw(reading: &Reading<'_>) -> Option<Figure> {
 }
 
 /// One line for each difference: interval, mean, seeds, and the number.
-fn forest(title: &str, unit: &str, lines: &[(String, Paired)]) -> Option<String> {
+fn forest(title: &str, unit: &str, lines: &[(String, Paired)]) -> Option<Panel> {
     const ROW: f64 = 34.0;
     let estimates: Vec<_> = lines.iter().filter_map(|(name, paired)| Some((name, paired, paired.estimate()?))).collect();
     if estimates.is_empty() {
@@ -121,32 +121,32 @@ fn forest(title: &str, unit: &str, lines: &[(String, Paired)]) -> Option<String>
     let right = WIDTH - numbers.iter().map(|text| width_of(text)).fold(0.0, f64::max) - 14.0;
     let (top, height) = (40.0, 74.0 + ROW * estimates.len() as f64);
     let x = |value: f64| left + scale.place(value) * (right - left);
-    let mut svg = Svg::new(WIDTH, height);
-    svg.text("title", (0.0, 14.0), Anchor::Start, title);
-    svg.text("label", (0.0, 31.0), Anchor::Start, unit);
+    let mut drawing = Drawing::new(WIDTH, height);
+    drawing.text("title", (0.0, 14.0), Anchor::Start, title);
+    drawing.text("label", (0.0, 31.0), Anchor::Start, unit);
     let base = height - 30.0;
     for (value, text) in scale.ticks(4) {
-        svg.line("grid", (x(value), top), (x(value), base));
-        svg.text("tick", (x(value), base + 16.0), Anchor::Middle, &text);
+        drawing.line("grid", (x(value), top), (x(value), base));
+        drawing.text("tick", (x(value), base + 16.0), Anchor::Middle, &text);
     }
-    svg.line("zero", (x(0.0), top), (x(0.0), base));
+    drawing.line("zero", (x(0.0), top), (x(0.0), base));
     for (row, ((name, paired, estimate), text)) in estimates.iter().zip(&numbers).enumerate() {
         let at = top + 22.0 + ROW * row as f64;
         let colour = if name.starts_with('I') { "c1" } else { "c0" };
-        svg.text("tick halo", (left, at - 9.0), Anchor::Start, name);
+        drawing.text("tick halo", (left, at - 9.0), Anchor::Start, name);
         if let Some((low, high)) = estimate.interval(LEVEL) {
-            svg.line(&format!("whisker {colour}"), (x(low), at), (x(high), at));
+            drawing.line(&format!("whisker {colour}"), (x(low), at), (x(high), at));
         }
         for (seed, value) in &paired.values {
-            svg.dot(
+            drawing.dot(
                 &format!("seed {colour}"),
                 (x(*value), at + 5.0),
                 1.8,
                 &format!("seed {seed}: {}", number::signed(*value, 4)),
             );
         }
-        svg.dot(&format!("dot {colour}"), (x(estimate.mean), at), 4.2, &format!("{name}: {text} ({})", paired.count));
-        svg.text("tick", (WIDTH, at + 4.0), Anchor::End, text);
+        drawing.dot(&format!("dot {colour}"), (x(estimate.mean), at), 4.2, &format!("{name}: {text} ({})", paired.count));
+        drawing.text("tick", (WIDTH, at + 4.0), Anchor::End, text);
     }
-    Some(svg.finish(title))
+    Some(drawing.finish(title))
 }

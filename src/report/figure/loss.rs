@@ -6,6 +6,7 @@ use crate::report::reading::Reading;
 use crate::report::tables::{primary, with_unit};
 
 use super::cast::{Member, groups};
+use super::drawing::Values;
 use super::frame::{Bottom, Frame};
 use super::scale::Scale;
 
@@ -30,7 +31,7 @@ pub fn draw(reading: &Reading<'_>) -> Option<Figure> {
             frame.boundary(event);
         }
         line(&mut frame, curves);
-        frame.svg.finish(&format!("{} over steps, {title}", metric.name()))
+        frame.drawing.finish(&format!("{} over steps, {title}", metric.name()))
     });
     Some(Figure {
         name: "loss".to_owned(),
@@ -51,27 +52,28 @@ pub fn line(frame: &mut Frame, curves: &[(Curve, Member)]) {
             let upper = points.iter().map(|point| place(frame, point.step, point.high));
             let lower = points.iter().rev().map(|point| place(frame, point.step, point.low));
             let middle: Vec<_> = points.iter().map(|point| place(frame, point.step, point.mean)).collect();
-            (upper.chain(lower).collect::<Vec<_>>(), middle, member.class())
+            let values = points.iter().map(|point| (point.step, point.mean)).collect();
+            (upper.chain(lower).collect::<Vec<_>>(), middle, member.class(), Values { name: member.label.clone(), values })
         })
         .collect();
-    frame.clipped(|svg| {
-        for (band, _, class) in &drawn {
-            svg.area(&format!("band c{class}"), band);
+    frame.clipped(|drawing| {
+        for (band, _, class, _) in &drawn {
+            drawing.area(&format!("band c{class}"), band);
         }
-        for (_, middle, class) in &drawn {
-            svg.path(&format!("curve c{class}"), middle);
+        for (_, middle, class, values) in &drawn {
+            drawing.curve(&format!("curve c{class}"), middle, values.clone());
         }
     });
     let names: Vec<_> = drawn
         .iter()
         .zip(curves)
-        .filter_map(|((_, middle, class), (_, member))| Some((middle.last()?.1, member.label.clone(), *class)))
+        .filter_map(|((_, middle, class, _), (_, member))| Some((middle.last()?.1, member.label.clone(), *class)))
         .collect();
     frame.labels(&names);
 }
 
 /// No more points than can be told apart; events and the end stay.
-fn thinned(curve: &Curve) -> Vec<CurvePoint> {
+pub fn thinned(curve: &Curve) -> Vec<CurvePoint> {
     const MOST: usize = 800;
     let every = curve.points.len().div_ceil(MOST).max(1);
     let last = curve.points.len().saturating_sub(1);

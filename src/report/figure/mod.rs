@@ -1,20 +1,24 @@
-//! Drawings: small SVG panels that take their colours and fonts from the page.
+//! Figures: panels of shapes, which a page takes as SVG in its own colours, LaTeX as TikZ, and a file of its own as SVG in full.
 //!
 //! Owns what is drawn and where. Drawn by hand and not by a plotting library, because a panel has to follow the page into dark mode, to
-//! stay readable at the width of a telephone, and to carry its labels beside its lines. Deliberately knows no page: classes are the only
-//! link to the style sheet. Invariant: every text in a panel is escaped, and a panel refers to nothing outside itself.
+//! stay readable at the width of a telephone, and to carry its labels beside its lines. Deliberately knows no page: the names of
+//! colours are the only link to it. Invariant: every text in a panel is escaped, and a panel refers to nothing outside itself.
 
 mod cast;
 mod delta;
 mod depth;
+pub mod drawing;
 mod frame;
 mod interaction;
 mod loss;
+pub mod paint;
 mod removal;
 mod rms;
 mod scale;
 pub mod strip;
 mod svg;
+mod tikz;
+mod transition;
 
 use super::model::Figure;
 use super::reading::Reading;
@@ -25,6 +29,7 @@ pub fn all(reading: &Reading<'_>) -> Vec<Figure> {
         interaction::draw(reading),
         loss::draw(reading),
         delta::draw(reading),
+        transition::draw(reading),
         removal::draw(reading),
         rms::draw(reading),
         depth::lens_over_blocks(reading),

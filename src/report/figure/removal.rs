@@ -44,7 +44,7 @@ pub fn draw(reading: &Reading<'_>) -> Option<Figure> {
             let title = if group.title.is_empty() { what.to_owned() } else { format!("{}: {what}", group.title) };
             let mut frame = Frame::new(&title, unit, "", y, Bottom::Names(names), &labels);
             bars(&mut frame, group, rows, pick);
-            panels.push(frame.svg.finish(&title));
+            panels.push(frame.drawing.finish(&title));
         }
     }
     Some(Figure {
@@ -65,14 +65,14 @@ fn bars(frame: &mut Frame, group: &Group, rows: &[Vec<Block>], pick: Pick) {
             let Some(estimate) = paired.estimate() else { continue };
             let x = frame.name_at(block) + (place as f64 - group.members.len() as f64 / 2.0) * width;
             let (top, bottom) = (frame.y(estimate.mean.max(0.0)), frame.y(estimate.mean.min(0.0)));
-            frame.svg.rect(&format!("bar c{class}"), (x + 1.0, top), (width - 2.0, bottom - top));
+            frame.drawing.rect(&format!("bar c{class}"), (x + 1.0, top), (width - 2.0, bottom - top));
             if let Some((low, high)) = estimate.interval(LEVEL) {
                 let middle = x + width / 2.0;
                 let (low, high) = (frame.y(low), frame.y(high));
-                frame.clipped(|svg| svg.line("error", (middle, low), (middle, high)));
+                frame.clipped(|drawing| drawing.line("error", (middle, low), (middle, high)));
             }
             let title = format!("{}, block {block}: {} ({})", member.label, number::fixed(estimate.mean, 3), paired.count);
-            frame.svg.dot("hover", (x + width / 2.0, top), width / 2.0, &title);
+            frame.drawing.dot("hover", (x + width / 2.0, top), width / 2.0, &title);
         }
         beside.push((frame.base() - 14.0 * (group.members.len() - place) as f64, member.label.clone(), class));
     }

@@ -60,9 +60,9 @@ pub fn draw(reading: &Reading<'_>) -> Option<Figure> {
             };
             for (line, kind) in [(regular, "curve"), (structural, "curve dashed")] {
                 let points = track(&frame, line);
-                frame.svg.path(&format!("{kind} {age} c{class}"), &points);
+                frame.drawing.path(&format!("{kind} {age} c{class}"), &points);
                 for (at, (block, value)) in points.iter().zip(line) {
-                    frame.svg.dot(
+                    frame.drawing.dot(
                         &format!("dot {age} c{class}"),
                         *at,
                         2.6,
@@ -76,7 +76,7 @@ pub fn draw(reading: &Reading<'_>) -> Option<Figure> {
             }
         }
         frame.labels(&beside);
-        frame.svg.finish(&format!("boundary RMS of {name}"))
+        frame.drawing.finish(&format!("boundary RMS of {name}"))
     });
     Some(Figure {
         name: "boundary_rms".to_owned(),

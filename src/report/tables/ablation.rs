@@ -4,7 +4,7 @@ use crate::report::model::{Cell, Table};
 use crate::report::reading::{At, Reading};
 use crate::study::{Ablation, Axis};
 
-use super::{INTERVALS, primary, value, with_unit};
+use super::{INTERVALS, contest, primary, value, with_unit};
 
 pub fn table(reading: &Reading<'_>, asked: &Ablation) -> Option<Table> {
     let metric = primary(reading)?;
@@ -21,7 +21,8 @@ pub fn table(reading: &Reading<'_>, asked: &Ablation) -> Option<Table> {
     let across = combinations(&columns);
     for choice in &across {
         let label: Vec<&str> = choice.iter().map(|(_, label)| *label).collect();
-        table.column(if label.is_empty() { metric.name().to_owned() } else { label.join(", ") }, value(metric));
+        let label = if label.is_empty() { metric.name().to_owned() } else { label.join(", ") };
+        contest(&mut table, label, metric, value(metric));
     }
     for down in combinations(&rows) {
         let cells = across.iter().map(|choice| {
@@ -29,7 +30,7 @@ pub fn table(reading: &Reading<'_>, asked: &Ablation) -> Option<Table> {
             if arms.is_empty() {
                 return Cell::blank();
             }
-            Cell::mean(&reading.over_seeds(&arms, metric, At::End)).from(reading.provenance(&arms, At::End))
+            Cell::mean(&reading.over_seeds(&arms, metric, At::End))
         });
         table.row(down.iter().map(|(_, label)| (*label).to_owned()).collect(), cells.collect());
     }

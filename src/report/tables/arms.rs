@@ -4,7 +4,7 @@ use crate::report::model::{Cell, Format, Table};
 use crate::report::reading::{At, Reading};
 use crate::study::Metric;
 
-use super::{INTERVALS, digits, with_unit};
+use super::{INTERVALS, contest, digits, with_unit};
 
 pub fn table(reading: &Reading<'_>) -> Option<Table> {
     // The training loss and the gradients after the last step belong to no step.
@@ -12,12 +12,10 @@ pub fn table(reading: &Reading<'_>) -> Option<Table> {
         reading.metrics().into_iter().filter(|metric| !matches!(metric, Metric::TrainLoss | Metric::GradNorm)).collect();
     let mut table = Table::new("All arms", &["arm"]);
     for (place, metric) in metrics.iter().enumerate() {
-        table.column(with_unit(*metric), Format::Value { family: place as u8, otherwise: digits(*metric) });
+        contest(&mut table, with_unit(*metric), *metric, Format::Value { family: place as u8, otherwise: digits(*metric) });
     }
     for (index, arm) in reading.study().arms.iter().enumerate() {
-        let of = |metric: &Metric| {
-            Cell::mean(&reading.over_seeds(&[index], *metric, At::End)).from(reading.provenance(&[index], At::End))
-        };
+        let of = |metric: &Metric| Cell::mean(&reading.over_seeds(&[index], *metric, At::End));
         table.row(vec![arm.name.clone()], metrics.iter().map(of).collect());
     }
     for teacher in &reading.story.teachers {

@@ -34,13 +34,13 @@ pub fn table(reading: &Reading<'_>) -> Option<Table> {
             let delta = if arm == target {
                 Cell::blank()
             } else {
-                Cell::difference(&reading.combination(&contrast(metric, &[*arm], &[*target]), At::End))
+                Cell::difference(&reading.traced(&contrast(metric, &[*arm], &[*target]), At::End))
             };
             let cells = vec![
                 Cell::count(run.planned.tokens),
                 Cell::count(run.planned.unique_tokens),
                 Cell::count(run.planned.active_layer_tokens),
-                Cell::mean(&reading.over_seeds(&[*arm], metric, At::End)).from(reading.provenance(&[*arm], At::End)),
+                Cell::mean(&reading.over_seeds(&[*arm], metric, At::End)),
                 delta,
             ];
             let on = if arm == target { "(the matched arm)" } else { matched.unwrap_or("not matched") };

@@ -25,7 +25,7 @@ pub fn table(reading: &Reading<'_>) -> Option<Table> {
     for contrasted in &contrasts {
         let sum = contrast(metric, &contrasted.of, &contrasted.minus);
         let has = growths(contrasted).unwrap_or_default();
-        let cell = |at: At| Cell::difference(&reading.combination(&sum, at));
+        let cell = |at: At| Cell::difference(&reading.traced(&sum, at));
         let mut cells = Vec::new();
         for number in 1..=most as u32 {
             for at in [At::BeforeGrow(number), At::AfterGrow(number)] {

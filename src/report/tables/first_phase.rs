@@ -4,7 +4,7 @@ use crate::report::model::{Cell, Format, Table};
 use crate::report::reading::{At, Reading, events};
 use crate::study::Metric;
 
-use super::{INTERVALS, digits, with_unit};
+use super::{INTERVALS, contest, digits, with_unit};
 
 pub fn table(reading: &Reading<'_>) -> Option<Table> {
     let measured = reading.metrics();
@@ -33,7 +33,7 @@ pub fn table(reading: &Reading<'_>) -> Option<Table> {
     table.column("layers", Format::Exact);
     table.column("steps", Format::Exact);
     for (place, metric) in metrics.iter().enumerate() {
-        table.column(with_unit(*metric), Format::Value { family: place as u8, otherwise: digits(*metric) });
+        contest(&mut table, with_unit(*metric), *metric, Format::Value { family: place as u8, otherwise: digits(*metric) });
     }
     for (_, arms) in &groups {
         let Some((first, run)) = arms.first().and_then(|arm| Some((*arm, reading.runs_of(*arm).next()?))) else { continue };
@@ -42,9 +42,7 @@ pub fn table(reading: &Reading<'_>) -> Option<Table> {
             Cell::count(run.segments.first().map_or(0, |segment| segment.depth() as u64)),
             Cell::count(events(run).first().copied().unwrap_or_default()),
         ];
-        let of = |metric: &Metric| {
-            Cell::mean(&reading.over_seeds(&[first], *metric, At::FirstPhase)).from(reading.provenance(&[first], At::FirstPhase))
-        };
+        let of = |metric: &Metric| Cell::mean(&reading.over_seeds(&[first], *metric, At::FirstPhase));
         cells.extend(metrics.iter().map(of));
         table.row(vec![names.join(", ")], cells);
     }

@@ -4,7 +4,7 @@ use crate::report::model::{Cell, Table};
 use crate::report::reading::{At, Reading, contrast, grows};
 use crate::study::{Action, Axis, AxisValue};
 
-use super::{INTERVALS, primary, schedules, value, with_unit};
+use super::{INTERVALS, contest, primary, schedules, value, with_unit};
 
 pub fn table(reading: &Reading<'_>) -> Option<Table> {
     let metric = primary(reading)?;
@@ -16,8 +16,8 @@ pub fn table(reading: &Reading<'_>) -> Option<Table> {
         .partition(|value| !has(reading, axis, value, freezes));
     let (plain, frozen) = (plain.first()?, frozen.first()?);
     let mut table = Table::new("Freezing", &["arm"]);
-    table.column(plain.label.clone(), value(metric));
-    table.column(frozen.label.clone(), value(metric));
+    contest(&mut table, plain.label.clone(), metric, value(metric));
+    contest(&mut table, frozen.label.clone(), metric, value(metric));
     table.column(format!("{} − {}", frozen.label, plain.label), value(metric));
     for (index, arm) in reading.study().arms.iter().enumerate() {
         if arm.control.is_some() || arm.values.get(&axis.name) != Some(&plain.label) {
@@ -29,9 +29,8 @@ pub fn table(reading: &Reading<'_>) -> Option<Table> {
                 && other.values.iter().all(|(name, own)| *name == axis.name || arm.values.get(name) == Some(own))
         };
         let Some(pair) = reading.study().arms.iter().position(alike) else { continue };
-        let mean =
-            |arm: usize| Cell::mean(&reading.over_seeds(&[arm], metric, At::End)).from(reading.provenance(&[arm], At::End));
-        let delta = Cell::difference(&reading.combination(&contrast(metric, &[pair], &[index]), At::End));
+        let mean = |arm: usize| Cell::mean(&reading.over_seeds(&[arm], metric, At::End));
+        let delta = Cell::difference(&reading.traced(&contrast(metric, &[pair], &[index]), At::End));
         let rest: Vec<&str> =
             arm.values.iter().filter(|(name, _)| **name != axis.name).map(|(_, value)| value.as_str()).collect();
         let label = if rest.is_empty() { "all".to_owned() } else { rest.join(", ") };

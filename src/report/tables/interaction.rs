@@ -5,7 +5,7 @@ use crate::report::model::{Cell, Table};
 use crate::report::reading::{At, Reading, contrast, difference};
 use crate::study::Linear;
 
-use super::{INTERVALS, placements, primary, schedules, value, with_unit};
+use super::{INTERVALS, contest, placements, primary, schedules, value, with_unit};
 
 pub fn table(reading: &Reading<'_>) -> Option<Table> {
     let metric = primary(reading)?;
@@ -18,7 +18,7 @@ pub fn table(reading: &Reading<'_>) -> Option<Table> {
     let cell = |placement: &str, schedule: &str| reading.cells(&[(&placements.name, placement), (&schedules.name, schedule)]);
     let mut table = Table::new("Interaction of placement and schedule", &["placement"]);
     for schedule in &schedules.values {
-        table.column(schedule.label.clone(), value(metric));
+        contest(&mut table, schedule.label.clone(), metric, value(metric));
     }
     for schedule in later {
         table.column(format!("I = Δ({}) − Δ({})", schedule.label, first.label), value(metric));
@@ -29,7 +29,7 @@ pub fn table(reading: &Reading<'_>) -> Option<Table> {
             if arms.is_empty() {
                 return Cell::blank();
             }
-            Cell::mean(&reading.over_seeds(&arms, metric, At::End)).from(reading.provenance(&arms, At::End))
+            Cell::mean(&reading.over_seeds(&arms, metric, At::End))
         });
         let cells: Vec<Cell> = cells.chain(later.iter().map(|_| Cell::blank())).collect();
         table.row(vec![placement.label.clone()], cells);
@@ -40,7 +40,7 @@ pub fn table(reading: &Reading<'_>) -> Option<Table> {
             (!of.is_empty() && !minus.is_empty()).then(|| contrast(metric, &of, &minus))
         };
         let difference_cell = |sum: Option<Linear>| match sum {
-            Some(sum) => Cell::difference(&reading.combination(&sum, At::End)),
+            Some(sum) => Cell::difference(&reading.traced(&sum, At::End)),
             None => Cell::blank(),
         };
         let deltas = schedules.values.iter().map(|schedule| difference_cell(delta(&schedule.label)));

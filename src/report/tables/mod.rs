@@ -95,5 +95,10 @@ fn value(metric: Metric) -> Format {
     Format::Value { family: 0, otherwise: digits(metric) }
 }
 
+/// How a metric is printed in a column of `table` in which rows compete.
+fn contest(table: &mut Table, label: String, metric: Metric, format: Format) {
+    table.contest(label, format, metric.smaller_is_better());
+}
+
 /// Said under every table of means.
 const INTERVALS: &str = "Mean over seeds ± half-width of its 95 % Student interval; n counts seeds.";

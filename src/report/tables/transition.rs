@@ -30,10 +30,12 @@ pub fn table(reading: &Reading<'_>) -> Option<Table> {
         for (number, step) in grows(run).into_iter().enumerate() {
             let mut cells = Vec::new();
             if let Some(metric) = held_out {
-                cells.push(Cell::difference(&Paired::gather(&reading.study().seeds, |seed| {
+                let jump = Paired::gather(&reading.study().seeds, |seed| {
                     Ok(reading.value(index, seed, metric, At::After(step))?
                         - reading.value(index, seed, metric, At::Step(step))?)
-                })));
+                });
+                let sources = [At::Step(step), At::After(step)].map(|at| reading.sources(&[index], at, &jump)).concat();
+                cells.push(Cell::difference(&Paired { sources, ..jump }));
             }
             if let Some(every) = loss {
                 let until = events(run).into_iter().find(|event| *event > step).unwrap_or(run.planned.steps);
@@ -67,10 +69,12 @@ fn of_training(reading: &Reading<'_>, arm: usize, phase: std::ops::Range<u64>, e
     };
     let responses: Vec<(u64, Option<Response>)> = seeds.iter().map(|seed| (*seed, respond(*seed))).collect();
     let of = |number: fn(&Response) -> f64| {
-        Cell::difference(&Paired::gather(seeds, |seed| {
+        let paired = Paired::gather(seeds, |seed| {
             let found = responses.iter().find(|(own, _)| *own == seed).and_then(|(_, response)| response.as_ref());
             found.map(number).ok_or_else(|| reading.why_absent(arm, seed))
-        }))
+        });
+        let sources = reading.sources(&[arm], At::After(step), &paired);
+        Cell::difference(&Paired { sources, ..paired })
     };
     let jump = of(|response| response.jump);
     let recoveries: Vec<f64> = responses
