@@ -86,6 +86,7 @@ fn run<O: Operations<f32, Cpu>>(shape: Shape, post: bool, kd: bool, frozen: usiz
         frozen: Frozen { layers: (0..frozen as u32).map(LayerId).collect(), prefix: frozen, ..Frozen::default() },
         reset_optimizer: false,
         rate: Rate { pieces: vec![rate] },
+        loss: study::Loss { terms: vec![(1.0, study::LossTerm::CrossEntropy)] },
         batch: rows as u64,
         data: DataPosition { shard: 0, sequence: 0 },
         stack,

@@ -8,7 +8,7 @@ mod safety;
 use fixture::{claim, line, paper, rich};
 use xrun::report::{Form, RunState, findings, number, render, render_with};
 use xrun::run::record::Real;
-use xrun::study::{Ablation, Metric, Relation};
+use xrun::study::{Ablation, Action, Loss, LossTerm, Metric, Relation};
 
 fn markdown(story: &xrun::report::Story) -> String {
     render(&findings(story), Form::Markdown).expect("renders")
@@ -20,6 +20,27 @@ fn row<'a>(text: &'a str, table: &str, head: &str) -> &'a str {
         .lines()
         .find(|line| line.starts_with(&format!("| {head} |")))
         .unwrap_or_else(|| panic!("no row {head} in {}", &text[at..]))
+}
+
+#[test]
+fn methods_say_which_loss_holds_from_where() {
+    let mut story = paper();
+    let loss = Loss {
+        terms: vec![
+            (0.5, LossTerm::Jsd { teacher: "big".into(), temperature: 2.0, beta: 0.3 }),
+            (0.5, LossTerm::ReverseKl { teacher: "big".into(), temperature: 2.0 }),
+        ],
+    };
+    for run in &mut story.runs {
+        if let Some(segment) = run.segments.get_mut(1) {
+            segment.actions.push(Action::SetLoss(loss.clone()));
+            segment.loss = loss.clone();
+        }
+    }
+    let text = markdown(&story);
+    let jsd = "0.5 · the generalised Jensen-Shannon divergence of big and student, β 0.3, at temperature 2";
+    let wanted = format!("{jsd} + 0.5 · KL(student ‖ big) at temperature 2 is minimised from step 50,000 on");
+    assert!(text.contains(&wanted), "{text}");
 }
 
 #[test]

@@ -108,6 +108,8 @@ const REASONS: &[(Kind, &str, &str)] = &[
     (Kind::Training, "precision", "the reference that others are tested against"),
     (Kind::Training, "loss.temperature", "the teacher as it is"),
     (Kind::Training, "loss.beta", "the Jensen-Shannon divergence, even-handed"),
+    (Kind::Schedule, "loss.temperature", "the teacher as it is"),
+    (Kind::Schedule, "loss.beta", "the Jensen-Shannon divergence, even-handed"),
     (Kind::Study, "seeds", "one run an arm: no intervals"),
     (Kind::Study, "measure", "what is claimed or compared has to be measured; as often as the first measure, or every 100 steps"),
     (Kind::Study, "probe.on", "2 sequences of the data's context, as in 2608.13156"),

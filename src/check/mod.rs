@@ -44,6 +44,7 @@ pub use self::fields::{begins_statement, fields_of};
 use self::load::Unit;
 use self::names::Names;
 pub use self::origin::{Origin, Provenance};
+pub use self::schedule::SETTABLE;
 pub use self::training::LOSSES;
 
 /// Names of the standard library with their texts.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::Checker;
 use super::axes::{PARTS, Replacement, Varied};
 use super::names::Kind;
-use super::recipe::Made;
+use super::recipe::{Made, losses};
 use super::record::{Given, Record, Scope};
 use super::schedule::Scheduled;
 use crate::diagnostic::Diagnostic;
@@ -25,6 +25,9 @@ pub(super) struct Parts {
     pub(super) filled: Vec<Filled>,
 }
 
+/// Data, model and training; and the schedule, where it sets a loss.
+type Taught = ([Vec<usize>; 3], Option<Vec<usize>>);
+
 /// Parts that have been read, by the replacements that made them.
 #[derive(Default)]
 pub(super) struct Memo<'a> {
@@ -35,7 +38,7 @@ pub(super) struct Memo<'a> {
     tokenized: HashMap<(Vec<usize>, String), Arc<Data>>,
     schedules: HashMap<(Vec<usize>, usize), Option<Made<'a, Scheduled>>>,
     schedule_nouns: HashMap<(Vec<usize>, usize), Arc<Schedule>>,
-    teachers: HashMap<[Vec<usize>; 3], Option<Option<Made<'a, Teacher>>>>,
+    teachers: HashMap<Taught, Option<Option<Made<'a, Teacher>>>>,
     timelines: HashMap<[Vec<usize>; 4], Option<Option<Timeline>>>,
 }
 
@@ -148,9 +151,11 @@ impl<'a> Checker<'a> {
         let schedule = schedule.clone();
         let (data, model, training, schedule) = (data?, model?, training?, schedule?);
         let keys = [key(&on_data), key(&on_model), key(&on_training)];
-        let teacher = memo.teachers.entry(keys.clone()).or_insert_with(|| {
-            let teacher = self.teacher_for(unit, &data, &model, &training, asks_kl)?;
-            self.fits(&data, &model, &training, teacher.as_ref())?;
+        let sets_loss = (!schedule.value.losses.is_empty()).then(|| key(&on_schedule));
+        let teacher = memo.teachers.entry((keys.clone(), sets_loss)).or_insert_with(|| {
+            let losses = losses(&training, &schedule);
+            let teacher = self.teacher_for(unit, &data, &model, &losses, asks_kl)?;
+            self.fits(&data, &model, &losses, teacher.as_ref())?;
             Some(teacher)
         });
         let teacher = teacher.clone();

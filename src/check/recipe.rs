@@ -20,6 +20,22 @@ use crate::study::{
 };
 use crate::timeline::{self, Declared, Fault, StepTokens, Timeline, TimelineError};
 
+/// A loss of an arm, and where it is said.
+pub(super) struct Learned<'c> {
+    pub(super) loss: &'c Loss,
+    pub(super) span: Span,
+    /// The unit whose teachers it names.
+    unit: usize,
+}
+
+/// The losses of an arm: its training's, then those that its schedule sets.
+pub(super) fn losses<'c, 'a>(training: &'c Made<'a, Training>, schedule: &'c Made<'a, Scheduled>) -> Vec<Learned<'c>> {
+    let field = training.record.field("loss");
+    let own = field.map(|field| Learned { loss: &training.value.loss, span: field.value_span(), unit: field.env.unit() });
+    let set = schedule.value.losses.iter().map(|(loss, span, unit)| Learned { loss, span: *span, unit: *unit });
+    own.into_iter().chain(set).collect()
+}
+
 /// A part of an arm with the record that it was read from.
 pub(super) struct Made<'a, T> {
     pub(super) value: Arc<T>,
@@ -33,16 +49,30 @@ impl<T> Clone for Made<'_, T> {
 }
 
 impl<'a> Checker<'a> {
-    /// The teacher of an arm: that of the loss, else the one that can be named; `None` where nothing asks for one.
+    /// The teacher of an arm: that of its losses, else the one that can be named; `None` where nothing asks for one.
     pub(super) fn teacher_for(
         &self,
         unit: usize,
         data: &Made<'a, Data>,
         model: &Made<'a, Model>,
-        training: &Made<'a, Training>,
+        losses: &[Learned<'_>],
         measured: Option<Span>,
     ) -> Option<Option<Made<'a, Teacher>>> {
-        let mut names: Vec<&str> = training.value.loss.terms.iter().filter_map(|(_, term)| term.teacher()).collect();
+        let mut taught: Option<(Record<'a>, &str)> = None;
+        for learned in losses {
+            for name in learned.loss.terms.iter().filter_map(|(_, term)| term.teacher()) {
+                if taught.as_ref().is_some_and(|(_, known)| *known == name) {
+                    continue;
+                }
+                let declared = self.declared(learned.unit, Kind::Teacher, name, learned.span)?;
+                let record = self.plain(declared, learned.span)?;
+                if taught.as_ref().is_some_and(|(known, _)| known.name_span != record.name_span) {
+                    let message = format!("a second teacher, `{name}`: an arm can learn from one only");
+                    return self.fail(Diagnostic::error("not-yet-supported", message, learned.span));
+                }
+                taught = Some((record, name));
+            }
+        }
         let is_taken = |part: Embedding| matches!(part, Embedding::Teacher { .. });
         let wanted_by = [
             (is_taken(model.value.embedding), model.record.field("embedding")),
@@ -51,15 +81,9 @@ impl<'a> Checker<'a> {
         ];
         let wanted_by =
             wanted_by.into_iter().find(|(is_wanted, _)| *is_wanted).map(|(_, statement)| statement.map(Statement::value_span));
-        names.dedup();
-        let record = match names.as_slice() {
-            [_, second, ..] => {
-                let at = training.record.field("loss").map_or(training.record.name_span, Statement::value_span);
-                let message = format!("a second teacher, `{second}`: an arm can learn from one only");
-                return self.fail(Diagnostic::error("not-yet-supported", message, at));
-            }
-            [name] => self.teacher_of(&training.record, name)?,
-            [] => {
+        let record = match taught {
+            Some((record, _)) => record,
+            None => {
                 let Some(span) = wanted_by.map(|span| span.unwrap_or(model.record.name_span)).or(measured) else {
                     return Some(None);
                 };
@@ -81,7 +105,7 @@ impl<'a> Checker<'a> {
         &self,
         data: &Made<'a, Data>,
         model: &Made<'a, Model>,
-        training: &Made<'a, Training>,
+        losses: &[Learned<'_>],
         teacher: Option<&Made<'a, Teacher>>,
     ) -> Option<()> {
         let size = |key: &str| model.record.field(key).map_or(model.record.blame, Statement::value_span);
@@ -97,19 +121,20 @@ impl<'a> Checker<'a> {
             });
         }
         let Some(teacher) = teacher else { return fine };
-        let terms = || training.value.loss.terms.iter().map(|(_, term)| term);
-        let mut temperatures: Vec<f64> = terms().filter_map(LossTerm::temperature).collect();
-        temperatures.dedup();
-        let at = training.record.field("loss").map_or(training.record.name_span, Statement::value_span);
-        if teacher.value.cache != Cache::None && terms().any(|term| matches!(term, LossTerm::Mse { .. })) {
-            let message = format!("`mse` compares logits, and the cache of `{}` keeps probabilities", teacher.value.name);
-            let said = Diagnostic::error("logits-not-kept", message, at).hint("write `cache none` in the teacher");
-            fine = self.fail(said.note_at(teacher.record.name_span, "the teacher"));
-        }
-        if temperatures.len() > 1 && teacher.value.cache != Cache::None {
-            let message = "a cache holds its teacher's word at one temperature, the loss has several";
-            let said = Diagnostic::error("not-yet-supported", message, at).hint("write `cache none` in the teacher");
-            fine = self.fail(said.note_at(teacher.record.name_span, "the teacher"));
+        for Learned { loss, span, .. } in losses.iter().filter(|_| teacher.value.cache != Cache::None) {
+            let note = |said: Diagnostic| {
+                said.hint("write `cache none` in the teacher").note_at(teacher.record.name_span, "the teacher")
+            };
+            if loss.terms.iter().any(|(_, term)| matches!(term, LossTerm::Mse { .. })) {
+                let message = format!("`mse` compares logits, and the cache of `{}` keeps probabilities", teacher.value.name);
+                fine = self.fail(note(Diagnostic::error("logits-not-kept", message, *span)));
+            }
+            let mut temperatures: Vec<f64> = loss.terms.iter().filter_map(|(_, term)| term.temperature()).collect();
+            temperatures.dedup();
+            if temperatures.len() > 1 {
+                let message = "a cache holds its teacher's word at one temperature, the loss has several";
+                fine = self.fail(note(Diagnostic::error("not-yet-supported", message, *span)));
+            }
         }
         let TeacherSource::Trained { model: theirs, .. } = &teacher.value.source else { return fine };
         if data.value.tokenizer == Tokenizer::Teacher {

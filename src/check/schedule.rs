@@ -10,7 +10,7 @@ use super::words::{Words, unknown_word};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::study::schedule::{GrowFrom, Insert};
-use crate::study::{Action, EventSpec, Layers, Moment, Schedule, Start};
+use crate::study::{Action, EventSpec, Layers, Loss, Moment, Schedule, Start};
 use crate::syntax::ast::{Expr, ExprKind, Item, ItemContent, Phrase};
 
 /// A schedule and the places of its parts in the text.
@@ -19,18 +19,35 @@ pub(super) struct Scheduled {
     pub(super) schedule: Schedule,
     /// The words of each event's moment.
     pub(super) events: Vec<Span>,
+    /// Losses that are set, their words, and the unit of these.
+    pub(super) losses: Vec<(Loss, Span, usize)>,
     pub(super) start: Span,
     pub(super) end: Span,
 }
 
+/// What is at hand while events are read.
+struct Reading<'c, 'a> {
+    record: &'c Record<'a>,
+    /// Layers of a block.
+    block: usize,
+    losses: &'c mut Vec<(Loss, Span, usize)>,
+}
+
 const ACTIONS: &[&str] = &["grow", "freeze", "thaw", "reset", "restart", "rewarm", "rewind", "fresh", "set", "drop", "save"];
+/// What `set` sets.
+pub const SETTABLE: [&str; 4] = ["lr", "batch", "loss", "context"];
 const TARGETS: &[&str] = &["prefix", "embedding", "head", "norms", "layers", "layer", "all"];
 
 impl<'a> Checker<'a> {
     /// Reads a `schedule` declaration for models whose blocks have `block` layers.
     pub(super) fn schedule(&self, record: &Record<'a>, block: usize) -> Option<Scheduled> {
         let start = self.needed(record, "start", |_, words| start(words));
-        let events: Vec<_> = record.repeated.iter().map(|statement| self.event(statement, block)).collect();
+        let mut losses = Vec::new();
+        let events: Vec<_> = record
+            .repeated
+            .iter()
+            .map(|statement| self.event(&mut Reading { record, block, losses: &mut losses }, statement))
+            .collect();
         let end = self.needed(record, "end", |_, words| {
             let (word, _) = words.one_of("`at` or `after`", &["at", "after"])?;
             self.moment(word, words)
@@ -52,12 +69,13 @@ impl<'a> Checker<'a> {
                 end: end?,
             },
             events: events.iter().map(|(_, span)| *span).collect(),
+            losses,
             start: place("start"),
             end: place("end"),
         })
     }
 
-    fn event(&self, statement: &Statement<'a>, block: usize) -> Option<(EventSpec, Span)> {
+    fn event(&self, reading: &mut Reading<'_, 'a>, statement: &Statement<'a>) -> Option<(EventSpec, Span)> {
         let scope = Scope { env: &statement.env, record: None };
         let Some(label) = statement.label else {
             let message = "a colon is missing between the moment and what happens then".to_string();
@@ -72,14 +90,14 @@ impl<'a> Checker<'a> {
         };
         let moment = moment.and_then(|moment| words.finish().map(|()| moment));
         let mut actions = Vec::new();
-        let mut fine = self.action(statement.said, statement.head_span, scope, block, &mut actions);
+        let mut fine = self.action(reading, statement.said, statement.head_span, scope, &mut actions);
         for item in &statement.more {
             // What else is frozen, behind words that were wrong.
             let goes_on = |content: &Phrase| matches!(content.parts.first(), Some(Expr { kind: ExprKind::Name(word), .. }) if TARGETS.contains(&word.as_str()));
             if fine.is_none() && matches!(&item.content, ItemContent::Phrase(content) if goes_on(content)) {
                 continue;
             }
-            if self.item(statement, item, block, &mut actions).is_none() {
+            if self.item(reading, statement, item, &mut actions).is_none() {
                 fine = None;
             }
         }
@@ -87,10 +105,18 @@ impl<'a> Checker<'a> {
         Some((EventSpec { moment: moment?, actions }, span))
     }
 
-    fn item(&self, statement: &Statement<'a>, item: &'a Item, block: usize, actions: &mut Vec<Action>) -> Option<()> {
+    fn item(
+        &self,
+        reading: &mut Reading<'_, 'a>,
+        statement: &Statement<'a>,
+        item: &'a Item,
+        actions: &mut Vec<Action>,
+    ) -> Option<()> {
         let scope = Scope { env: &statement.env, record: None };
         match &item.content {
-            ItemContent::Phrase(content) if item.label.is_none() => self.action(&content.parts, item.span, scope, block, actions),
+            ItemContent::Phrase(content) if item.label.is_none() => {
+                self.action(reading, &content.parts, item.span, scope, actions)
+            }
             _ => self.left_over(statement, item),
         }
     }
@@ -133,7 +159,14 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn action(&self, said: &'a [Expr], head: Span, scope: Scope<'_, 'a>, block: usize, actions: &mut Vec<Action>) -> Option<()> {
+    fn action(
+        &self,
+        reading: &mut Reading<'_, 'a>,
+        said: &'a [Expr],
+        head: Span,
+        scope: Scope<'_, 'a>,
+        actions: &mut Vec<Action>,
+    ) -> Option<()> {
         let mut words = self.words(said, head, scope);
         // `freeze embedding, head`: what else is frozen.
         let again = match actions.last() {
@@ -158,7 +191,7 @@ impl<'a> Checker<'a> {
         }
         let (verb, part) = words.one_of("an action", ACTIONS)?;
         match verb {
-            "grow" => actions.push(self.grow(&mut words, block)?),
+            "grow" => actions.push(self.grow(&mut words, reading.block)?),
             "freeze" => self.targets(&mut words, Action::Freeze, actions)?,
             "thaw" => self.targets(&mut words, Action::Thaw, actions)?,
             "reset" => actions.push(words.expect("optimizer").map(|()| Action::ResetOptimizer)?),
@@ -170,8 +203,8 @@ impl<'a> Checker<'a> {
             }
             "rewind" => actions.push(words.expect("data").map(|()| Action::RewindData)?),
             "fresh" => actions.push(words.expect("data").map(|()| Action::FreshData)?),
-            "set" => actions.push(self.set(&mut words)?),
-            "drop" => actions.push(Action::Drop { layers: self.layers(&mut words, block)? }),
+            "set" => actions.push(self.set(reading, &mut words)?),
+            "drop" => actions.push(Action::Drop { layers: self.layers(&mut words, reading.block)? }),
             _ => {
                 actions.push(Action::Save(words.text("a name in quotation marks")?.value));
                 let message = "the checkpoint of this moment is kept in the store, without a name of its own yet";
@@ -276,11 +309,16 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn set(&self, words: &mut Words<'_, 'a>) -> Option<Action> {
-        let (what, part) = words.one_of("what to set", &["lr", "batch", "loss", "context"])?;
+    fn set(&self, reading: &mut Reading<'_, 'a>, words: &mut Words<'_, 'a>) -> Option<Action> {
+        let (what, part) = words.one_of("what to set", &SETTABLE)?;
         match what {
             "lr" => Some(Action::SetLr(words.real_that("a positive number", |lr| lr > 0.0)?.value)),
             "batch" => Some(Action::SetBatch(words.count_in(Some(Unit::Sequences), 1, 1 << 32)?.value)),
+            "loss" => {
+                let loss = self.loss(reading.record, words)?;
+                reading.losses.push((loss.clone(), words.since(part.span), words.scope.env.unit()));
+                Some(Action::SetLoss(loss))
+            }
             _ => {
                 words.skip();
                 let span = part.span.to(words.before());

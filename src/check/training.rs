@@ -48,7 +48,8 @@ impl<'a> Checker<'a> {
         })
     }
 
-    fn loss(&self, record: &Record<'a>, words: &mut Words<'_, 'a>) -> Option<Loss> {
+    /// Reads a loss, for a training or a schedule.
+    pub(super) fn loss(&self, record: &Record<'a>, words: &mut Words<'_, 'a>) -> Option<Loss> {
         let Some(part) = words.peek() else { return words.missing("a loss") };
         words.next();
         let mut terms: Vec<(f64, LossTerm)> = Vec::new();
@@ -338,12 +339,5 @@ impl<'a> Checker<'a> {
             return self.fail(Diagnostic::error("not-yet-supported", message, part.span).hint("write `f32`"));
         }
         Some(Precision::F32)
-    }
-
-    /// The teacher that a loss names, as its record.
-    pub(super) fn teacher_of(&self, record: &Record<'a>, name: &str) -> Option<Record<'a>> {
-        let statement = record.field("loss")?;
-        let declared = self.declared(statement.env.unit(), Kind::Teacher, name, statement.value_span())?;
-        self.plain(declared, statement.value_span())
     }
 }

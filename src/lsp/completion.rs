@@ -4,7 +4,7 @@ use lsp_types::{CompletionItem, CompletionItemKind};
 
 use super::document::Document;
 use super::hover::field_row;
-use crate::check::{LIBRARY, LOSSES, fields_of};
+use crate::check::{LIBRARY, LOSSES, SETTABLE, fields_of};
 use crate::study::{Metric, ProbeKind};
 
 const KEYWORDS: [&str; 9] = ["data", "model", "teacher", "training", "placement", "schedule", "study", "use", "let"];
@@ -22,6 +22,13 @@ pub fn completions(document: &Document, offset: usize) -> Vec<CompletionItem> {
         return fields_of(keyword).into_iter().map(|field| described(keyword, field)).collect();
     }
     let plain = |words: &[&str], kind| words.iter().map(|word| item_of(word, kind)).collect::<Vec<_>>();
+    let losses = || [plain(LOSSES, CompletionItemKind::FUNCTION), names(document, "teacher")].concat();
+    let action: Vec<&str> = item.rsplit(':').next().unwrap_or(item).split_whitespace().collect();
+    match action.as_slice() {
+        ["set", "loss", ..] if keyword == "schedule" => return losses(),
+        ["set", ..] if keyword == "schedule" => return plain(&SETTABLE, CompletionItemKind::KEYWORD),
+        _ => {}
+    }
     match head {
         "measure" => plain(&Metric::ALL.map(Metric::name), CompletionItemKind::CONSTANT),
         "probe" => plain(&ProbeKind::ALL.map(ProbeKind::name), CompletionItemKind::CONSTANT),
@@ -29,11 +36,7 @@ pub fn completions(document: &Document, offset: usize) -> Vec<CompletionItem> {
         "vary" if item.contains(" over ") => names(document, item.split_whitespace().nth(1).unwrap_or("")),
         "vary" => plain(&["placement", "schedule", "data", "model", "training"], CompletionItemKind::FIELD),
         "train" => names(document, "training"),
-        "loss" => {
-            let mut all = plain(LOSSES, CompletionItemKind::FUNCTION);
-            all.extend(names(document, "teacher"));
-            all
-        }
+        "loss" => losses(),
         "optimizer" => plain(&["adamw"], CompletionItemKind::FUNCTION),
         "lr" => plain(&["warmup", "constant", "linear", "cosine", "wsd"], CompletionItemKind::KEYWORD),
         "data" | "model" | "training" | "schedule" | "placement" => names(document, head),

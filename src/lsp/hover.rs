@@ -18,7 +18,7 @@ pub fn hover(document: &Document, offset: usize) -> Option<String> {
     let word = document.word(offset);
     let body = document.body(offset);
     let field = body.filter(|keyword| fields_of(keyword).contains(&word));
-    let loss = body.filter(|keyword| *keyword == "training" && LOSSES.contains(&word));
+    let loss = body.filter(|keyword| ["training", "schedule"].contains(keyword) && LOSSES.contains(&word)).map(|_| "training");
     if let Some(row) = field.or(loss).and_then(|keyword| field_row(keyword, word)) {
         return Some(row);
     }

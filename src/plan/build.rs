@@ -137,15 +137,15 @@ impl Builder<'_> {
                 training: Arc::clone(&recipe.training),
                 parent: parent.clone(),
                 segment: segment.clone(),
-                teacher: lesson.and_then(Lesson::used),
+                teacher: lesson.and_then(|lesson| lesson.used(segment)),
                 measures: measure::measures(&study.measures, segment, lesson.is_some()),
             };
             let shape = self.settler.shape(&settled.model, segment);
-            let key = key::phase("phase", &phase, &shape, lesson.map(Lesson::taught));
+            let key = key::phase("phase", &phase, &shape, lesson.and_then(|lesson| lesson.taught(segment)));
             if !self.graph.has(&key) {
                 let price = self.settler.price(&settled.model, &recipe.training, &recipe.data, segment, read);
-                let flops_teacher = lesson.map_or(Some(0.0), |lesson| lesson.beside(&mut self.settler, read));
-                let taught = lesson.into_iter().flat_map(|lesson| lesson.nodes().cloned());
+                let flops_teacher = lesson.map_or(Some(0.0), |lesson| lesson.beside(&mut self.settler, segment, read));
+                let taught = phase.teacher.iter().flat_map(|teacher| [&teacher.node].into_iter().chain(&teacher.logits).cloned());
                 let needs = [corpus.clone()].into_iter().chain(taught).chain(parent).collect();
                 let label = || format!("phase {number} of {name}, seed {seed}");
                 self.lay(&key, Cost { flops_teacher, ..price }, label, needs, Work::Phase(Box::new(phase)));

@@ -87,7 +87,7 @@ fn of_phase(new: &Phase, old: &Phase) -> Vec<(&'static str, bool)> {
         ("seed", new.seed != old.seed),
         ("model", shape_of(&new.model, a) != shape_of(&old.model, b)),
         ("teacher", teacher(new) != teacher(old)),
-        ("loss", t.loss != u.loss),
+        ("loss", a.loss != b.loss),
         ("optimizer", rule(new) != rule(old)),
         ("precision", t.precision != u.precision),
         ("learning rate", a.rate != b.rate),

@@ -136,7 +136,7 @@ pub(super) fn phase(kind: &str, phase: &Phase, shape: &str, teacher: Option<Taug
         sequences: Sequences::new(&phase.corpus, &phase.data),
         parent: phase.parent.as_ref(),
         teacher,
-        loss: training.loss.terms.iter().map(OfTerm::new).collect(),
+        loss: segment.loss.terms.iter().map(OfTerm::new).collect(),
         betas,
         eps,
         decay,

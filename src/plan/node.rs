@@ -84,11 +84,11 @@ pub struct Phase {
     pub data: Arc<Data>,
     /// The architecture at its final depth.
     pub model: Arc<Model>,
-    /// Loss, optimizer, clip, micro-batch; rate and batch are those of the segment.
+    /// Optimizer, clip, micro-batch; loss, rate and batch are those of the segment.
     pub training: Arc<Training>,
     /// The phase before, whose checkpoint this one goes on from.
     pub parent: Option<Key>,
-    /// Depth, learning rate, what learns, what is read.
+    /// Depth, loss, learning rate, what learns, what is read.
     pub segment: Segment,
     /// Where the teacher's logits, embedding or head come from.
     pub teacher: Option<TeacherUse>,

@@ -20,6 +20,7 @@ use crate::data::facts::Found;
 use crate::study::{
     Cache, Embedding, Measure, Metric, Model, Moment, Recipe, Schedule, Start, Study, Teacher, TeacherSource, Training,
 };
+use crate::timeline::{Segment, Timeline};
 
 /// Seed of every teacher.
 const SEED: u64 = 0;
@@ -48,10 +49,12 @@ struct Known {
 pub(super) struct Lesson {
     source: Source,
     cache: Cache,
-    /// The student hears its logits: in the loss, or in what is measured.
-    spoken: bool,
-    /// The node of the cache.
-    logits: Option<Key>,
+    /// The student takes tensors of it.
+    lends: bool,
+    /// It is heard in every segment, since the KL is measured.
+    measured: bool,
+    /// Nodes of its caches, by temperature.
+    logits: Vec<(f64, Key)>,
 }
 
 #[derive(Debug)]
@@ -64,7 +67,7 @@ enum Source {
 impl Lesson {
     /// Its nodes.
     pub(super) fn nodes(&self) -> impl Iterator<Item = &Key> {
-        self.node().into_iter().chain(&self.logits)
+        self.node().into_iter().chain(self.logits.iter().map(|(_, key)| key))
     }
     /// The node of the teacher itself.
     pub(super) fn node(&self) -> Option<&Key> {
@@ -73,39 +76,64 @@ impl Lesson {
             Source::Absent(_) => None,
         }
     }
-    /// For the phase that uses it; a checkpoint that is not there cannot be used.
-    pub(super) fn used(&self) -> Option<TeacherUse> {
-        match &self.source {
-            Source::AtHand(Known { node, model, folder }) => Some(TeacherUse {
-                node: node.clone(),
-                model: Arc::clone(model),
-                folder: folder.clone(),
-                logits: self.logits.clone(),
-            }),
-            Source::Absent(_) => None,
-        }
+    /// The student hears its logits: in the loss, or in what is measured.
+    fn speaks(&self, segment: &Segment) -> bool {
+        self.measured || segment.loss.is_taught()
     }
-    /// For the key of the phase that uses it.
-    pub(super) fn taught(&self) -> Taught<'_> {
-        let cache = if self.spoken { self.cache } else { Cache::None };
-        match &self.source {
+    /// The node of the cache that a segment hears it through.
+    fn through(&self, segment: &Segment) -> Option<&Key> {
+        let wanted = segment.loss.temperature();
+        let found = self.logits.iter().find(|(temperature, _)| *temperature == wanted);
+        found.filter(|_| self.speaks(segment)).map(|(_, key)| key)
+    }
+    /// For the phase of a segment that uses it; a checkpoint that is not there cannot be used.
+    pub(super) fn used(&self, segment: &Segment) -> Option<TeacherUse> {
+        let Source::AtHand(Known { node, model, folder }) = &self.source else { return None };
+        (self.lends || self.speaks(segment)).then(|| TeacherUse {
+            node: node.clone(),
+            model: Arc::clone(model),
+            folder: folder.clone(),
+            logits: self.through(segment).cloned(),
+        })
+    }
+    /// For the key of that phase.
+    pub(super) fn taught(&self, segment: &Segment) -> Option<Taught<'_>> {
+        let cache = if self.speaks(segment) { self.cache } else { Cache::None };
+        (self.lends || self.speaks(segment)).then_some(match &self.source {
             Source::AtHand(known) => Taught::Trained(&known.node, cache),
             Source::Absent(path) => Taught::Checkpoint(path, cache),
-        }
+        })
     }
     /// FLOPs of the teacher beside a student that reads so much.
-    pub(super) fn beside(&self, settler: &mut Settler<'_>, read: Option<&Count>) -> Option<f64> {
+    pub(super) fn beside(&self, settler: &mut Settler<'_>, segment: &Segment, read: Option<&Count>) -> Option<f64> {
         match &self.source {
-            _ if !self.spoken || self.logits.is_some() => Some(0.0),
+            _ if !self.speaks(segment) || self.through(segment).is_some() => Some(0.0),
             Source::AtHand(known) => read.map(|read| settler.forward(&known.model, read)),
             Source::Absent(_) => None,
         }
     }
 }
 
-/// Whether a student hears its teacher's logits.
-fn spoken(study: &Study, training: &Training) -> bool {
-    training.loss.is_taught() || study.measures.iter().any(|measure| measure.metric == Metric::Kl)
+fn measures_kl(study: &Study) -> bool {
+    study.measures.iter().any(|measure| measure.metric == Metric::Kl)
+}
+
+/// Temperatures at which a run hears its teacher's logits, in the loss or in what is measured, each with the shards that it reaches.
+fn heard(study: &Study, timeline: &Timeline) -> Vec<(f64, u64)> {
+    let mut all: Vec<(f64, u64)> = Vec::new();
+    for segment in timeline.segments.iter().filter(|segment| measures_kl(study) || segment.loss.is_taught()) {
+        let (temperature, reached) = (segment.loss.temperature(), segment.data.shard + 1);
+        match all.iter_mut().find(|(known, _)| *known == temperature) {
+            Some((_, shards)) => *shards = reached.max(*shards),
+            None => all.push((temperature, reached)),
+        }
+    }
+    all
+}
+
+/// Whether a student takes tensors of its teacher.
+fn borrows(student: &Model) -> bool {
+    [student.embedding, student.head].iter().any(|part| matches!(part, Embedding::Teacher { .. }))
 }
 
 /// Parameters of a whole model.
@@ -116,7 +144,7 @@ fn size_of(model: &Model) -> u64 {
 
 /// Everything that a student takes from its teacher is there, and fits.
 fn inherits(student: &Model, teacher: &str, its: &Model) -> Result<(), PlanError> {
-    if ![student.embedding, student.head].iter().any(|part| matches!(part, Embedding::Teacher { .. })) {
+    if !borrows(student) {
         return Ok(());
     }
     let all = |model: &Model| {
@@ -144,17 +172,17 @@ impl Builder<'_> {
         let recipe = &self.study.arms[arm].recipe;
         let Some(teacher) = &recipe.teacher else { return Ok(()) };
         let Some(Known { node: key, model, .. }) = self.teacher(teacher, recipe, settled.world)? else { return Ok(()) };
-        let heard = spoken(self.study, &recipe.training);
+        let heard = heard(self.study, &settled.timeline);
         let (own, its) = (vocabulary(&settled.model), vocabulary(&model));
-        if heard && own != its {
+        if !heard.is_empty() && own != its {
             let (student, teacher) = (settled.model.name.clone(), teacher.name.clone());
             return Err(PlanError::Vocabularies { student, own, teacher, its });
         }
         inherits(&settled.model, &teacher.name, &model)?;
-        if heard && teacher.cache != Cache::None {
-            let last = settled.timeline.segments.iter().map(|segment| segment.data.shard + 1).max().unwrap_or(1);
+        for (temperature, last) in heard.into_iter().filter(|_| teacher.cache != Cache::None) {
             let reached = self.settler.worlds[settled.world].shards().map_or(last, |count| last.min(count));
-            let shards = self.teachers.shards.entry(self.cache_of(recipe, &key, teacher.cache, settled.world)).or_insert(0);
+            let cache = self.cache_of(recipe, &key, (teacher.cache, temperature), settled.world);
+            let shards = self.teachers.shards.entry(cache).or_insert(0);
             *shards = reached.max(*shards);
         }
         Ok(())
@@ -164,17 +192,21 @@ impl Builder<'_> {
     pub(super) fn lesson(&mut self, arm: usize, settled: &Settled) -> Result<Option<Lesson>, PlanError> {
         let recipe = &self.study.arms[arm].recipe;
         let Some(teacher) = &recipe.teacher else { return Ok(None) };
-        let (cache, spoken) = (teacher.cache, spoken(self.study, &recipe.training));
+        let cache = teacher.cache;
         let source = match (self.teacher(teacher, recipe, settled.world)?, &teacher.source) {
             (Some(known), _) => Source::AtHand(known),
             (None, TeacherSource::Checkpoint(path)) => Source::Absent(path.clone()),
             (None, TeacherSource::Trained { .. }) => return Ok(None),
         };
-        let logits = match &source {
-            Source::AtHand(known) if spoken && cache != Cache::None => Some(self.logits(recipe, known, cache, settled.world)),
-            _ => None,
-        };
-        Ok(Some(Lesson { source, cache, spoken, logits }))
+        let mut logits = Vec::new();
+        if let Source::AtHand(known) = &source
+            && cache != Cache::None
+        {
+            for (temperature, _) in heard(self.study, &settled.timeline) {
+                logits.push((temperature, self.logits(recipe, known, (cache, temperature), settled.world)));
+            }
+        }
+        Ok(Some(Lesson { source, cache, lends: borrows(&settled.model), measured: measures_kl(self.study), logits }))
     }
 
     /// Lays the node of a teacher; `None` for a checkpoint that is not there.
@@ -278,15 +310,15 @@ impl Builder<'_> {
     }
 
     /// A cache by everything but its reach.
-    fn cache_of(&self, recipe: &Recipe, teacher: &Key, cache: Cache, world: usize) -> Key {
+    fn cache_of(&self, recipe: &Recipe, teacher: &Key, (cache, temperature): (Cache, f64), world: usize) -> Key {
         let corpus = &self.settler.worlds[world].key;
-        key::logits(corpus, &recipe.data, teacher, cache, recipe.training.loss.temperature(), 0)
+        key::logits(corpus, &recipe.data, teacher, cache, temperature, 0)
     }
 
-    fn logits(&mut self, recipe: &Recipe, known: &Known, cache: Cache, world: usize) -> Key {
+    fn logits(&mut self, recipe: &Recipe, known: &Known, (cache, temperature): (Cache, f64), world: usize) -> Key {
         let Known { node: teacher, model, folder } = known;
-        let shards = self.teachers.shards.get(&self.cache_of(recipe, teacher, cache, world)).copied().unwrap_or(1);
-        let (corpus, temperature) = (self.settler.worlds[world].key.clone(), recipe.training.loss.temperature());
+        let shards = self.teachers.shards.get(&self.cache_of(recipe, teacher, (cache, temperature), world)).copied().unwrap_or(1);
+        let corpus = self.settler.worlds[world].key.clone();
         let key = key::logits(&corpus, &recipe.data, teacher, cache, temperature, shards);
         if !self.graph.has(&key) {
             let covered = self.settler.worlds[world].covered(shards);

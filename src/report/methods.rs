@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 
 use crate::study::training::Shape;
 use crate::study::{
-    Cache, Ffn, Floor, Init, Layout, Loss, LossTerm, NormKind, Optimizer, Positions, Recipe, Shard, TeacherSource, Training,
-    Warmup,
+    Action, Cache, Ffn, Floor, Init, Layout, Loss, LossTerm, NormKind, Optimizer, Positions, Recipe, Shard, TeacherSource,
+    Training, Warmup,
 };
+use crate::timeline::Segment;
 
 use super::number::{self, listed, plural};
 use super::reading::{Reading, events};
@@ -202,6 +203,12 @@ fn schedules(reading: &Reading<'_>) -> String {
             }
         }
         course.reverse();
+        let sets = |segment: &Segment| segment.actions.iter().any(|action| matches!(action, Action::SetLoss(_)));
+        course.extend(
+            run.segments.iter().filter(|segment| sets(segment)).map(|segment| {
+                format!("{} is minimised from step {} on", loss(&segment.loss), number::exact(segment.steps.start))
+            }),
+        );
         let count = events(run).len() as u64;
         let events = if count == 0 { String::new() } else { format!(" ({})", plural(count, "event")) };
         let text = format!("{name}: {}{events}", course.join(", "));

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Loss;
+
 /// A `schedule` with its parameters filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
@@ -95,6 +97,8 @@ pub enum Action {
     SetLr(f64),
     /// `set batch N sequences`.
     SetBatch(u64),
+    /// `set loss …`: what is minimised from here on.
+    SetLoss(Loss),
     /// `save "name"`.
     Save(String),
 }

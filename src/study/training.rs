@@ -1,5 +1,7 @@
 //! How a step is taken: loss, optimizer, learning rate, batch.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// A `training` declaration.
@@ -63,6 +65,34 @@ pub enum LossTerm {
         /// Name of the teacher.
         teacher: String,
     },
+}
+
+/// As the language would say it.
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (factor, term)) in self.terms.iter().enumerate() {
+            let sign = match (at, *factor < 0.0) {
+                (0, false) => "",
+                (0, true) => "-",
+                (_, false) => " + ",
+                (_, true) => " - ",
+            };
+            f.write_str(sign)?;
+            if factor.abs() != 1.0 {
+                write!(f, "{} * ", factor.abs())?;
+            }
+            match term {
+                LossTerm::CrossEntropy => f.write_str("cross_entropy"),
+                LossTerm::Kl { teacher, temperature } => write!(f, "kl({teacher}, temperature: {temperature})"),
+                LossTerm::ReverseKl { teacher, temperature } => write!(f, "reverse_kl({teacher}, temperature: {temperature})"),
+                LossTerm::Jsd { teacher, temperature, beta } => {
+                    write!(f, "jsd({teacher}, temperature: {temperature}, beta: {beta})")
+                }
+                LossTerm::Mse { teacher } => write!(f, "mse({teacher})"),
+            }?;
+        }
+        Ok(())
+    }
 }
 
 impl LossTerm {

@@ -9,7 +9,7 @@ use super::rate::{Course, rate};
 use super::sets::Sets;
 use super::stack::Stack;
 use super::{DataPosition, FirstValues, Frozen, LayerId, NewLayer, Rate, Segment, Timeline};
-use crate::study::{Action, Model, Moment, Optimizer, Schedule, Start, Training};
+use crate::study::{Action, Loss, Model, Moment, Optimizer, Schedule, Start, Training};
 
 /// More events than any experiment has; `every 1 step` for a year is a mistake.
 const MOST_EVENTS: usize = 10_000;
@@ -74,6 +74,7 @@ struct Draft {
     restart: bool,
     peak: f64,
     ramp: Option<(u64, u64)>,
+    loss: Loss,
     batch: u64,
     data: DataPosition,
 }
@@ -113,6 +114,7 @@ impl<'a> Walk<'a> {
             restart: true,
             peak: lr,
             ramp: None,
+            loss: training.loss.clone(),
             batch: training.batch.sequences,
             data: DataPosition { shard: 0, sequence: 0 },
         };
@@ -229,6 +231,7 @@ impl<'a> Walk<'a> {
             restart: false,
             peak: last.peak,
             ramp: last.ramp,
+            loss: last.loss.clone(),
             batch: last.batch,
             data,
         };
@@ -267,6 +270,7 @@ impl<'a> Walk<'a> {
             Action::FreshData => next.data = DataPosition { shard: next.data.shard + 1, sequence: 0 },
             Action::SetLr(peak) => next.peak = *peak,
             Action::SetBatch(batch) => next.batch = *batch,
+            Action::SetLoss(loss) => next.loss.clone_from(loss),
             Action::Save(_) => {}
         }
         Ok(())
@@ -322,6 +326,7 @@ impl Draft {
             frozen: self.frozen,
             reset_optimizer: self.reset_optimizer,
             rate,
+            loss: self.loss,
             batch: self.batch,
             data: self.data,
         }

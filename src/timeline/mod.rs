@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use self::build::build;
 pub use self::error::{Fault, TimelineError};
 pub use self::moment::{Declared, StepTokens};
-use crate::study::Action;
+use crate::study::{Action, Loss};
 
 /// A layer by its identity, counted from 0 in the order of creation: stable under insertion, part of its parameters' names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -90,6 +90,8 @@ pub struct Segment {
     pub reset_optimizer: bool,
     /// The learning rate.
     pub rate: Rate,
+    /// What is minimised.
+    pub loss: Loss,
     /// Sequences of one step.
     pub batch: u64,
     /// Where in the data its first step reads.

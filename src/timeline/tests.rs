@@ -140,6 +140,22 @@ fn ramps_peaks_and_decays() {
     }
 }
 
+#[test]
+fn a_loss_holds_until_the_next() {
+    let kl =
+        Loss { terms: vec![(0.5, LossTerm::Kl { teacher: "big".into(), temperature: 2.0 }), (-1.0, LossTerm::CrossEntropy)] };
+    let events = vec![
+        event(Moment::Step(10), &[Action::SetLoss(kl.clone())]),
+        event(Moment::Step(12), &[Action::ResetOptimizer]),
+        event(Moment::Step(15), &[Action::SetLoss(testing::training().loss)]),
+    ];
+    let timeline = work_out(&schedule(Start::All, events, Moment::Step(20))).expect("a schedule");
+    let ce = testing::training().loss;
+    let losses: Vec<Loss> = timeline.segments.into_iter().map(|segment| segment.loss).collect();
+    assert_eq!(losses, [ce.clone(), kl.clone(), kl.clone(), ce]);
+    assert_eq!(kl.to_string(), "0.5 * kl(big, temperature: 2) - cross_entropy");
+}
+
 proptest! {
     #[test]
     fn segments_and_rates_tile(

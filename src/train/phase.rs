@@ -72,7 +72,7 @@ impl<'a, D: Home> Run<'a, D> {
         let learning = Learning::new(&phase.model, &specs, segment);
         let reader = Reader::open(&(desk.finished)(&phase.corpus), &phase.data)
             .map_err(|error| Failure::Input(format!("the corpus: {error}")))?;
-        let terms = terms(&phase.training.loss);
+        let terms = terms(&segment.loss);
         let teacher = open_teacher(device, phase, &terms, folder, desk)?;
         let resumed = match Checkpoint::load(&desk.folder.join(PARTIAL)) {
             // A partial that does not fit is one that the disk has damaged: the phase starts over.
@@ -229,7 +229,7 @@ impl<'a, D: Home> Run<'a, D> {
         let starts = (0..all).step_by(at_once as usize);
         let batches = starts.take_while(|_| !desk.stopping()).map(|start| self.reader.holdout(start..(start + at_once).min(all)));
         let teacher = match (&self.teacher, kl) {
-            (Some(teacher), true) => Some((teacher, self.phase.training.loss.temperature())),
+            (Some(teacher), true) => Some((teacher, segment.loss.temperature())),
             (None, true) => return Err(Failure::Input("kl is measured, but there is no teacher".to_owned())),
             (_, false) => None,
         };
@@ -267,7 +267,7 @@ fn open_teacher<D: Home>(
     Ok(Some(match &teacher.logits {
         Some(key) => {
             let folder = (desk.finished)(key);
-            Teacher::Cached(Logits::open(&folder, own, phase.data.context, phase.training.loss.temperature())?)
+            Teacher::Cached(Logits::open(&folder, own, phase.data.context, phase.segment.loss.temperature())?)
         }
         None => {
             let (node, lies) = ((desk.finished)(&teacher.node), teacher.folder.as_ref().map(|lies| folder.join(lies)));

@@ -117,6 +117,7 @@ fn mixed() -> Vec<(f64, LossTerm)> {
 }
 
 fn phase(model: Model, segment: Segment, loss: Vec<(f64, LossTerm)>, parent: Option<&str>) -> Phase {
+    let segment = Segment { loss: Loss { terms: loss.clone() }, ..segment };
     let measured = vec![segment.steps.start, segment.steps.end];
     Phase {
         seed: 3,
@@ -300,7 +301,7 @@ fn distillation_online_and_from_a_cache() {
     // The other losses hear a cache as they hear the teacher; squares of logits ask for what no cache keeps.
     let learn = |key: &str, terms: Vec<(f64, LossTerm)>, logits: Option<&str>| {
         let Work::Phase(mut phase) = student(logits) else { unreachable!("a phase") };
-        phase.training = Arc::new(training(terms));
+        phase.segment.loss = Loss { terms };
         store.work(key, Work::Phase(phase), None, Duration::ZERO)
     };
     let jsd = || LossTerm::Jsd { teacher: "big".into(), temperature: 2.0, beta: 0.3 };

@@ -1,4 +1,4 @@
-//! Every schedule of the library, stopped after each of its steps and gone on with, ends in the bytes of a run without stops.
+//! Every schedule of the library and one that sets what can be set, stopped after each of its steps and gone on with, ends in the bytes of a run without stops.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -80,8 +80,14 @@ fn every_schedule_stopped_anywhere_ends_in_the_same_bytes() {
          teacher big {{ model tiny, train 4 steps with plain, cache top 4 }}
          training plain {{ loss cross_entropy, optimizer adamw(lr: 3e-3), lr warmup 2 steps then cosine to 10%, batch 4 sequences, clip 0.5 }}
          training distilled = plain with {{ loss 0.7 * kl(big, temperature: 2) + 0.3 * cross_entropy }}
+         schedule turned {{
+           start with 1 block
+           at step 3: set loss cross_entropy
+           at step 5: grow block, set loss 0.5 * jsd(big, temperature: 2, beta: 0.3) + 0.5 * reverse_kl(big, temperature: 2)
+           end at step 8
+         }}
          study s {{ data tales, model tiny, training distilled
-           vary schedule over {calls}
+           vary schedule over {calls}, turned
            measure validation_ce every 2 steps
            {probes} }}",
         names = names.join(", "),

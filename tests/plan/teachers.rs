@@ -11,7 +11,7 @@ use xrun::study::{
 };
 
 use super::plan;
-use super::small::{facts, model, study, training};
+use super::small::{facts, grow, model, study, training};
 
 fn trained(cache: Cache) -> Teacher {
     let training = Arc::new(training());
@@ -100,6 +100,49 @@ fn a_cache_reaches_as_far_as_any_arm_reads_and_its_reach_changes_no_phase() {
     assert_eq!(near.cost(&near.runs[0].phases[0]).expect("a cost").flops_teacher, Some(0.0));
     let text = xrun::plan::text::text(&near, &|_| false);
     assert!(text.contains("logits of big: the 8 most likely tokens at temperature 2, 1 shard and the holdout"), "{text}");
+}
+
+/// Growth in three phases, the last two under a loss of their own.
+fn turned(cache: Cache, temperature: f64) -> Study {
+    let mut study = study();
+    let mut later = grow(20, false);
+    let actions = later.events.remove(0).actions;
+    let kl = Loss { terms: vec![(1.0, LossTerm::Kl { teacher: "big".into(), temperature })] };
+    let set = [actions.clone(), vec![Action::SetLoss(kl)]].concat();
+    later.events = [(20, set), (40, actions)].map(|(step, actions)| EventSpec { moment: Moment::Step(step), actions }).into();
+    let recipe = &mut study.arms[1].recipe;
+    (recipe.schedule, recipe.teacher) = (Arc::new(later), Some(Arc::new(trained(cache))));
+    study
+}
+
+#[test]
+fn a_loss_that_is_set_changes_what_comes_after_it() {
+    let before = plan(&study());
+    let after = plan(&turned(Cache::None, 2.0));
+    let same = |phase: usize| before.runs[2].phases[phase] == after.runs[2].phases[phase];
+    assert_eq!([same(0), same(1), same(2)], [true, false, false]);
+    let phase = |plan: &Plan, number: usize| match &plan.node(&plan.runs[2].phases[number]).expect("a node").work {
+        Work::Phase(phase) => (**phase).clone(),
+        _ => panic!("a phase"),
+    };
+    assert_eq!([0, 1, 2].map(|number| phase(&after, number).teacher.is_some()), [false, true, true]);
+    let teachers = |number: usize| after.cost(&after.runs[2].phases[number]).expect("a cost").flops_teacher > Some(0.0);
+    assert_eq!([0, 1, 2].map(teachers), [false, true, true]);
+    assert_ne!(after.runs[2].phases[1], plan(&turned(Cache::None, 1.0)).runs[2].phases[1]);
+    // A cache is made for the temperature at which the teacher is heard.
+    let cached = plan(&turned(Cache::Top(8), 2.0));
+    assert_eq!([0, 1].map(|number| phase(&cached, number).teacher.and_then(|teacher| teacher.logits).is_some()), [false, true]);
+    assert_eq!(count(&cached, "teacher_logits"), 1);
+    // Where the KL is measured from the first step on, it is heard at two.
+    let mut measured = turned(Cache::Top(8), 2.0);
+    measured.measures.push(Measure { metric: Metric::Kl, every: 10 });
+    assert_eq!(count(&plan(&measured), "teacher_logits"), 2);
+    let text = xrun::plan::text::text(&after, &|_| false);
+    assert!(text.contains("rewind data, set loss kl(big, temperature: 2)"), "{text}");
+    let differences = xrun::plan::diff::diff(&plan(&turned(Cache::None, 1.0)), &after).to_string();
+    assert!(differences.contains("phase 1 of [pre, grow], seed 0: loss"), "{differences}");
+    let text = ron::to_string(&cached).expect("RON");
+    assert_eq!(ron::from_str::<Plan>(&text).expect("a plan"), cached);
 }
 
 #[test]

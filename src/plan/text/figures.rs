@@ -98,6 +98,7 @@ pub(super) fn action(action: &Action) -> String {
         Action::FreshData => "fresh data".to_owned(),
         Action::SetLr(lr) => format!("set lr {lr:e}"),
         Action::SetBatch(sequences) => format!("set batch {}", many(*sequences, "sequence")),
+        Action::SetLoss(loss) => format!("set loss {loss}"),
         Action::Save(name) => format!("save {name:?}"),
     }
 }
