@@ -88,7 +88,7 @@ fn run<O: Operations<f32, Cpu>>(shape: Shape, post: bool, kd: bool, frozen: usiz
         rate: Rate { pieces: vec![rate] },
         loss: study::Loss { terms: vec![(1.0, study::LossTerm::CrossEntropy)] },
         batch: rows as u64,
-        data: DataPosition { shard: 0, sequence: 0 },
+        data: DataPosition::START,
         stack,
         block_ends,
     };

@@ -117,6 +117,45 @@ fn a_learning_rate_changes_the_phases_that_train_under_it() {
     assert_eq!([same(0), same(1), same(2)], [true, true, false]);
 }
 
+/// Only what comes after it, and nothing where it is the data's own; tokens are exact and the holdout is as it was.
+#[test]
+fn a_context_that_is_set_changes_what_comes_after_it() {
+    let with = |context: Option<usize>| {
+        let mut later = grow(20, false);
+        let event = later.events.remove(0);
+        let at = |step, set: Option<usize>| xrun::study::EventSpec {
+            moment: xrun::study::Moment::Step(step),
+            actions: event.actions.iter().cloned().chain(set.map(xrun::study::Action::SetContext)).collect(),
+        };
+        later.events = vec![at(20, None), at(40, context)];
+        let mut edited = study();
+        edited.arms[1].recipe.schedule = Arc::new(later);
+        plan(&edited)
+    };
+    let own = study().arms[0].recipe.data.context;
+    let (before, after) = (plan(&study()), with(Some(own / 2)));
+    let same = |phase: usize| before.runs[2].phases[phase] == after.runs[2].phases[phase];
+    assert_eq!([same(0), same(1), same(2)], [true, true, false]);
+    assert_eq!(with(Some(own)).runs[2].phases, before.runs[2].phases);
+    let tokens =
+        |plan: &Plan| [0, 1, 2].map(|phase| plan.cost(&plan.runs[2].phases[phase]).expect("a cost").tokens.expect("known"));
+    let [first, second, third] = tokens(&before);
+    assert_eq!(tokens(&after), [first, second, third / 2]);
+    let text = xrun::plan::text::text(&after, &|_| false);
+    assert!(text.contains(&format!("set context {} tokens", own / 2)), "{text}");
+    let text = ron::to_string(&after).expect("RON");
+    assert_eq!(ron::from_str::<Plan>(&text).expect("a plan"), after);
+    // Longer than the corpus: there is nothing to read.
+    let mut edited = study();
+    let mut long = joint(20);
+    let event =
+        xrun::study::EventSpec { moment: xrun::study::Moment::Step(5), actions: vec![xrun::study::Action::SetContext(1 << 20)] };
+    long.events = vec![event];
+    edited.arms[0].recipe.schedule = Arc::new(long);
+    let error = build(&edited, &facts(&edited.arms[0].recipe.data)).expect_err("no sequence");
+    assert!(error.to_string().ends_with("has not one sequence of 1048576 tokens"), "{error}");
+}
+
 #[test]
 fn a_depth_that_is_not_reached_yet_is_in_no_key() {
     let mut deeper = study();

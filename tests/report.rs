@@ -23,7 +23,7 @@ fn row<'a>(text: &'a str, table: &str, head: &str) -> &'a str {
 }
 
 #[test]
-fn methods_say_which_loss_holds_from_where() {
+fn methods_say_what_is_set_and_from_where() {
     let mut story = paper();
     let loss = Loss {
         terms: vec![
@@ -33,13 +33,15 @@ fn methods_say_which_loss_holds_from_where() {
     };
     for run in &mut story.runs {
         if let Some(segment) = run.segments.get_mut(1) {
-            segment.actions.push(Action::SetLoss(loss.clone()));
+            segment.actions.extend([Action::SetLoss(loss.clone()), Action::SetContext(64)]);
             segment.loss = loss.clone();
         }
     }
     let text = markdown(&story);
     let jsd = "0.5 · the generalised Jensen-Shannon divergence of big and student, β 0.3, at temperature 2";
-    let wanted = format!("{jsd} + 0.5 · KL(student ‖ big) at temperature 2 is minimised from step 50,000 on");
+    let wanted = format!(
+        "{jsd} + 0.5 · KL(student ‖ big) at temperature 2 is minimised from step 50,000 on, sequences have 64 tokens from step 50,000 on"
+    );
     assert!(text.contains(&wanted), "{text}");
 }
 

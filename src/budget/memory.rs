@@ -44,7 +44,7 @@ pub fn estimate(model: &Model, training: &Training, data: &Data, segment: &Segme
     let learning: u64 =
         specs.iter().filter(|spec| learning::learns(model, spec, segment) == Learns::Yes).map(ParamSpec::elements).sum();
 
-    let tokens = training.batch.micro.min(segment.batch) * data.context as u64;
+    let tokens = training.batch.micro.min(segment.batch) * segment.context(data) as u64;
     let [width, heads, kv_heads, head_dim] = [model.width, model.heads, model.kv_heads, model.head_dim].map(|size| size as u64);
     let hidden = match model.ffn {
         Ffn::SwiGlu { width } => 3 * width as u64,

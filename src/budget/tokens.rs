@@ -8,7 +8,8 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::iter::Sum;
-use std::ops::Add;
+use std::ops::{Add, Range};
+use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,7 @@ use crate::data::facts::Corpus;
 use crate::data::order::Order;
 use crate::data::pack::{Shards, Windows};
 use crate::study::{Batch, Data, Layout, Quantity, Shard};
+use crate::timeline::moment::relaid;
 use crate::timeline::{DataPosition, Declared, Segment, StepTokens};
 
 /// What steps read.
@@ -66,26 +68,63 @@ impl Sum for Count {
 
 /// Counts what the runs of one seed read.
 #[derive(Debug)]
-pub struct Counter(Source);
+pub struct Counter {
+    source: Source,
+    layout: Layout,
+    /// The data's own.
+    context: usize,
+}
 
 #[derive(Debug)]
 enum Source {
     /// The corpus is not at hand.
     Declared { pace: Declared, shard: Option<u64> },
     /// It is.
-    Known { windows: Windows, shards: Shards, order: RefCell<Epochs>, layout: Layout, context: u64 },
+    Known { seed: u64, own: Rc<Laid>, others: RefCell<BTreeMap<usize, Rc<Laid>>> },
+}
+
+/// Documents in sequences of one length.
+#[derive(Debug)]
+struct Laid {
+    windows: Windows,
+    shards: Shards,
+    epochs: RefCell<Epochs>,
+}
+
+impl Laid {
+    fn new(seed: u64, windows: Windows, shards: Shards) -> Rc<Self> {
+        let epochs = RefCell::new(Epochs { order: Order::new(seed, shards.clone()), last: None });
+        Rc::new(Self { windows, shards, epochs })
+    }
+
+    /// What was read of a shard, as stretches of the corpus' tokens.
+    fn stretches(&self, shard: u64, passed: &[Range<u64>], stretches: &mut Vec<Range<u64>>) {
+        let all = self.shards.sequences(shard);
+        let mut read = Vec::new();
+        for passed in passed {
+            if passed.end - passed.start >= all.end - all.start {
+                read = all.collect();
+                break;
+            }
+            let position = DataPosition { shard, sequence: passed.start, context: None };
+            read.extend(self.epochs.borrow_mut().order.sequences(position, passed.end - passed.start));
+        }
+        stretches.extend(read.into_iter().map(|sequence| {
+            let tokens = self.windows.tokens(sequence);
+            tokens.start..tokens.end - 1
+        }));
+    }
 }
 
 impl Counter {
     /// For a `data` declaration; `batch` is that of the training, which `tokens per step` counts.
     pub fn new(data: &Data, batch: Batch, corpus: &Corpus, seed: u64) -> Self {
         let context = data.context as u64;
-        Self(match corpus {
+        let source = match corpus {
             Corpus::Known(facts) => {
                 let windows = Windows::new(data.layout, data.context, &facts.train_documents);
                 let shards = Shards::of(data, &windows);
-                let order = RefCell::new(Epochs { order: Order::new(seed, shards.clone()), last: None });
-                Source::Known { windows, shards, order, layout: data.layout, context }
+                Source::Known { seed, own: Laid::new(seed, windows, shards), others: RefCell::default() }
             }
             Corpus::Absent(_) => {
                 let shard = match (data.shard, data.layout) {
@@ -95,12 +134,13 @@ impl Counter {
                 };
                 Source::Declared { pace: Declared::of(data, batch), shard }
             }
-        })
+        };
+        Self { source, layout: data.layout, context: data.context }
     }
 
     /// Whether the documents were counted, not declared.
     pub fn is_exact(&self) -> bool {
-        matches!(self.0, Source::Known { .. })
+        matches!(self.source, Source::Known { .. })
     }
 
     /// What each segment of a run reads; `None` while that cannot be known, or if it is too much to be counted in 64 bits.
@@ -110,76 +150,102 @@ impl Counter {
         for segment in segments {
             let tokens = u64::try_from(self.tokens(segment.data, segment.batch, segment.length())?).ok()?;
             let sequences = segment.length().checked_mul(segment.batch)?;
-            let end = reached.entry(segment.data.shard).or_insert(0);
-            *end = (*end).max(segment.data.sequence.checked_add(sequences)?);
+            let DataPosition { shard, sequence, context } = segment.data;
+            passed(reached.entry((shard, context)).or_default(), sequence..sequence.checked_add(sequences)?);
             let unique = self.unique(&reached)?;
             counts.push(Count {
                 sequences,
                 tokens,
-                unique_tokens: u64::try_from(unique - before).ok()?,
+                unique_tokens: u64::try_from(unique.saturating_sub(before)).ok()?,
                 active_layer_tokens: tokens.checked_mul(segment.depth() as u64)?,
                 trained_layer_tokens: tokens.checked_mul(segment.trained_layers() as u64)?,
             });
-            before = unique;
+            before = unique.max(before);
         }
         Some(counts)
     }
 
-    /// Distinct tokens among the first so many sequences of each shard.
+    /// Distinct tokens among what was read.
     fn unique(&self, reached: &Reached) -> Option<u128> {
-        match &self.0 {
-            Source::Declared { pace, shard } => {
-                let seen = |sequences: &u64| pace.tokens(START, *sequences, 1);
-                let most = shard.map_or(u128::MAX, u128::from);
-                reached.values().map(|sequences| seen(sequences).map(|seen| seen.min(most))).sum()
-            }
-            Source::Known { windows, shards, order, .. } => {
-                let mut by_place: BTreeMap<u64, Reached> = BTreeMap::new();
-                for (shard, sequences) in reached {
-                    by_place.entry(shard % shards.count()).or_default().insert(*shard, *sequences);
+        match &self.source {
+            Source::Declared { pace, shard: most } => {
+                let mut seen: BTreeMap<u64, u128> = BTreeMap::new();
+                for ((shard, context), passed) in reached {
+                    let position = DataPosition { context: *context, ..DataPosition::START };
+                    let sequences = passed.iter().map(|passed| passed.end - passed.start).sum();
+                    *seen.entry(*shard).or_default() += pace.tokens(position, sequences, 1)?;
                 }
-                Some(by_place.values().map(|passes| distinct(passes, windows, shards, &mut order.borrow_mut())).sum())
+                let most = most.map_or(u128::MAX, u128::from);
+                Some(seen.into_values().map(|seen| seen.min(most)).sum())
+            }
+            Source::Known { own, .. } => {
+                let mut by_place: BTreeMap<u64, Vec<Range<u64>>> = BTreeMap::new();
+                for ((shard, context), passed) in reached {
+                    let laid = self.laid(*context)?;
+                    if laid.shards.sequences(*shard).is_empty() {
+                        return None;
+                    }
+                    laid.stretches(*shard, passed, by_place.entry(shard % own.shards.count()).or_default());
+                }
+                Some(by_place.into_values().map(covered).sum())
             }
         }
+    }
+
+    /// The documents in sequences of a length; `None` where they are not at hand.
+    fn laid(&self, context: Option<usize>) -> Option<Rc<Laid>> {
+        let Source::Known { seed, own, others } = &self.source else { return None };
+        let Some(context) = context else { return Some(Rc::clone(own)) };
+        let make = || {
+            let windows = own.windows.relaid(context);
+            let shards = own.shards.relaid(&own.windows, &windows);
+            Laid::new(*seed, windows, shards)
+        };
+        Some(Rc::clone(others.borrow_mut().entry(context).or_insert_with(make)))
     }
 }
 
-/// How many sequences of a shard have been read, from its first on: every reading of a shard begins there.
-type Reached = BTreeMap<u64, u64>;
+/// Which sequences of a shard have been read, by their numbers in the order of its passes, in sequences of which length.
+type Reached = BTreeMap<(u64, Option<usize>), Vec<Range<u64>>>;
 
-const START: DataPosition = DataPosition { shard: 0, sequence: 0 };
+/// Notes a stretch of sequences; stretches that meet become one.
+fn passed(known: &mut Vec<Range<u64>>, new: Range<u64>) {
+    let meets = |other: &Range<u64>| other.start <= new.end && new.start <= other.end;
+    let (met, rest): (Vec<_>, Vec<_>) = known.drain(..).partition(meets);
+    *known = rest;
+    let start = met.iter().map(|other| other.start).fold(new.start, u64::min);
+    known.push(start..met.iter().map(|other| other.end).fold(new.end, u64::max));
+}
 
-/// Distinct tokens of one stretch of the corpus that was read as several shards, each in an order of its own.
-fn distinct(passes: &Reached, windows: &Windows, shards: &Shards, epochs: &mut Epochs) -> u128 {
-    let tokens = |sequence: u64| u128::from(windows.real_tokens(sequence));
-    let mut seen = Vec::new();
-    for (&shard, &sequences) in passes {
-        let all = shards.sequences(shard);
-        if sequences >= all.end - all.start {
-            return all.map(tokens).sum();
-        }
-        seen.extend(epochs.order.sequences(DataPosition { shard, sequence: 0 }, sequences));
+/// How much stretches cover together.
+fn covered(mut stretches: Vec<Range<u64>>) -> u128 {
+    stretches.sort_unstable_by_key(|stretch| (stretch.start, stretch.end));
+    let (mut total, mut reached) = (0, 0);
+    for stretch in stretches {
+        total += u128::from(stretch.end.saturating_sub(stretch.start.max(reached)));
+        reached = reached.max(stretch.end);
     }
-    seen.sort_unstable();
-    seen.dedup();
-    seen.into_iter().map(tokens).sum()
+    total
 }
 
 impl StepTokens for Counter {
     fn tokens(&self, position: DataPosition, batch: u64, steps: u64) -> Option<u128> {
-        match &self.0 {
-            Source::Declared { pace, .. } => pace.tokens(position, batch, steps),
-            Source::Known { layout: Layout::Packed, context, .. } => {
-                Some(u128::from(*context) * u128::from(batch) * u128::from(steps))
-            }
-            Source::Known { windows, shards, order, .. } => {
-                let all = shards.sequences(position.shard);
-                let end = position.sequence.checked_add(batch.checked_mul(steps)?)?;
-                let mut order = order.borrow_mut();
-                let mut first = |sequences| order.first(position.shard, sequences, all.end - all.start, windows);
-                Some(first(end)? - first(position.sequence)?)
-            }
+        if let Source::Declared { pace, .. } = &self.source {
+            return pace.tokens(position, batch, steps);
         }
+        if self.layout == Layout::Packed {
+            return Declared::Packed { context: self.context }.tokens(position, batch, steps);
+        }
+        let laid = self.laid(position.context)?;
+        let all = laid.shards.sequences(position.shard);
+        let end = position.sequence.checked_add(batch.checked_mul(steps)?)?;
+        let mut epochs = laid.epochs.borrow_mut();
+        let mut first = |sequences| epochs.first(position.shard, sequences, all.end - all.start, &laid.windows);
+        Some(first(end)? - first(position.sequence)?)
+    }
+
+    fn relaid(&self, position: DataPosition, context: usize) -> DataPosition {
+        relaid(position, self.layout, self.context, context)
     }
 }
 
@@ -196,7 +262,7 @@ impl Epochs {
     fn first(&mut self, shard: u64, sequences: u64, length: u64, windows: &Windows) -> Option<u128> {
         let epoch = sequences.checked_div(length)?;
         if !matches!(&self.last, Some((s, e, _)) if (*s, *e) == (shard, epoch)) {
-            let read = self.order.sequences(DataPosition { shard, sequence: epoch * length }, length);
+            let read = self.order.sequences(DataPosition { shard, sequence: epoch * length, context: None }, length);
             let sums = read.iter().scan(0, |sum, sequence| {
                 *sum += u128::from(windows.real_tokens(*sequence));
                 Some(*sum)
@@ -271,12 +337,38 @@ mod tests {
         let windows = Windows::new(Layout::Padded, padded.context, &lengths);
         let mut order = Order::new(3, Shards::of(&padded, &windows));
         for (start, count) in [(0, 1), (0, 5), (2, 7), (13, 12)] {
-            let at = DataPosition { shard: 0, sequence: start };
+            let at = DataPosition { shard: 0, sequence: start, context: None };
             let read: u64 = order.sequences(at, count).into_iter().map(|sequence| windows.real_tokens(sequence)).sum();
             assert_eq!(counter.tokens(at, count, 1), Some(u128::from(read)));
             assert_eq!(counter.tokens(at, 1, count), Some(u128::from(read)));
         }
-        assert_eq!(Counter::new(&padded, training().batch, &absent(), 3).tokens(START, 1, 1), None);
+        assert_eq!(Counter::new(&padded, training().batch, &absent(), 3).tokens(DataPosition::START, 1, 1), None);
+    }
+
+    /// What is read in sequences of several lengths is counted by its tokens, against marking them one by one.
+    #[test]
+    fn tokens_are_unique_whatever_the_context() {
+        for layout in [Layout::Packed, Layout::Padded] {
+            let (data, lengths) = (data(layout, Shard::Tokens(24), None), [9, 4, 1, 17, 6, 12, 3, 8]);
+            let counter = Counter::new(&data, training().batch, &known(&lengths), 5);
+            let sets =
+                [(3, Action::SetContext(3)), (7, Action::SetContext(7)), (12, Action::SetContext(4)), (14, Action::FreshData)];
+            let events = sets.map(|(step, action)| EventSpec { moment: Moment::Step(step), actions: vec![action] }).into();
+            let timeline = build(&Schedule { events, ..joint(20) }, &model(), &training(), &counter, None).expect("a schedule");
+            let counts = counter.count(&timeline.segments).expect("counts");
+            let own = Windows::new(layout, data.context, &lengths);
+            let mut seen = std::collections::BTreeSet::new();
+            for (segment, count) in timeline.segments.iter().zip(counts) {
+                let windows = own.relaid(segment.context(&data));
+                let mut order = Order::new(5, Shards::of(&data, &own).relaid(&own, &windows));
+                let before = seen.len();
+                let read = order.sequences(segment.data, segment.length());
+                let tokens: Vec<u64> = read.into_iter().flat_map(|read| windows.tokens(read).skip(1)).collect();
+                assert_eq!(count.tokens, tokens.len() as u64, "{layout:?}");
+                seen.extend(tokens);
+                assert_eq!(count.unique_tokens, (seen.len() - before) as u64, "{layout:?}");
+            }
+        }
     }
 
     #[test]

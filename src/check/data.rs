@@ -12,7 +12,7 @@ use crate::study::{Data, Documents, Holdout, Layout, Shard, Text, Tokenizer};
 use crate::syntax::ast::ItemContent;
 
 /// Longer sequences are a slip of the hand.
-const LONGEST_CONTEXT: u64 = 1 << 24;
+pub(super) const LONGEST_CONTEXT: u64 = 1 << 24;
 
 impl<'a> Checker<'a> {
     /// Reads a `data` declaration.

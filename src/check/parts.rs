@@ -25,7 +25,7 @@ pub(super) struct Parts {
     pub(super) filled: Vec<Filled>,
 }
 
-/// Data, model and training; and the schedule, where it sets a loss.
+/// Data, model and training; and the schedule, where it sets a loss or a context.
 type Taught = ([Vec<usize>; 3], Option<Vec<usize>>);
 
 /// Parts that have been read, by the replacements that made them.
@@ -151,11 +151,12 @@ impl<'a> Checker<'a> {
         let schedule = schedule.clone();
         let (data, model, training, schedule) = (data?, model?, training?, schedule?);
         let keys = [key(&on_data), key(&on_model), key(&on_training)];
-        let sets_loss = (!schedule.value.losses.is_empty()).then(|| key(&on_schedule));
-        let teacher = memo.teachers.entry((keys.clone(), sets_loss)).or_insert_with(|| {
+        let sets = !schedule.value.losses.is_empty() || !schedule.value.contexts.is_empty();
+        let sets = sets.then(|| key(&on_schedule));
+        let teacher = memo.teachers.entry((keys.clone(), sets)).or_insert_with(|| {
             let losses = losses(&training, &schedule);
             let teacher = self.teacher_for(unit, &data, &model, &losses, asks_kl)?;
-            self.fits(&data, &model, &losses, teacher.as_ref())?;
+            self.fits(&data, &model, (&losses, &schedule.value.contexts), teacher.as_ref())?;
             Some(teacher)
         });
         let teacher = teacher.clone();

@@ -105,7 +105,7 @@ impl<'a> Checker<'a> {
         &self,
         data: &Made<'a, Data>,
         model: &Made<'a, Model>,
-        losses: &[Learned<'_>],
+        (losses, contexts): (&[Learned<'_>], &[Span]),
         teacher: Option<&Made<'a, Teacher>>,
     ) -> Option<()> {
         let size = |key: &str| model.record.field(key).map_or(model.record.blame, Statement::value_span);
@@ -121,6 +121,12 @@ impl<'a> Checker<'a> {
             });
         }
         let Some(teacher) = teacher else { return fine };
+        let is_heard = losses.iter().any(|learned| learned.loss.is_taught());
+        if let Some(context) = contexts.first().filter(|_| is_heard && teacher.value.cache != Cache::None) {
+            let message = format!("the cache of `{}` keeps its word on sequences of the data's own context", teacher.value.name);
+            let said = Diagnostic::error("context-not-kept", message, *context).hint("write `cache none` in the teacher");
+            fine = self.fail(said.note_at(teacher.record.name_span, "the teacher"));
+        }
         for Learned { loss, span, .. } in losses.iter().filter(|_| teacher.value.cache != Cache::None) {
             let note = |said: Diagnostic| {
                 said.hint("write `cache none` in the teacher").note_at(teacher.record.name_span, "the teacher")

@@ -3,6 +3,7 @@
 //! Owns their vocabulary. Knows no step arithmetic: `timeline` works out what a schedule amounts to, and `recipe` places its errors.
 
 use super::Checker;
+use super::data::LONGEST_CONTEXT;
 use super::names::Kind;
 use super::record::{Record, Scope, Statement};
 use super::units::Unit;
@@ -21,6 +22,8 @@ pub(super) struct Scheduled {
     pub(super) events: Vec<Span>,
     /// Losses that are set, their words, and the unit of these.
     pub(super) losses: Vec<(Loss, Span, usize)>,
+    /// The words of each context that is set.
+    pub(super) contexts: Vec<Span>,
     pub(super) start: Span,
     pub(super) end: Span,
 }
@@ -31,6 +34,7 @@ struct Reading<'c, 'a> {
     /// Layers of a block.
     block: usize,
     losses: &'c mut Vec<(Loss, Span, usize)>,
+    contexts: &'c mut Vec<Span>,
 }
 
 const ACTIONS: &[&str] = &["grow", "freeze", "thaw", "reset", "restart", "rewarm", "rewind", "fresh", "set", "drop", "save"];
@@ -42,11 +46,11 @@ impl<'a> Checker<'a> {
     /// Reads a `schedule` declaration for models whose blocks have `block` layers.
     pub(super) fn schedule(&self, record: &Record<'a>, block: usize) -> Option<Scheduled> {
         let start = self.needed(record, "start", |_, words| start(words));
-        let mut losses = Vec::new();
+        let (mut losses, mut contexts) = (Vec::new(), Vec::new());
         let events: Vec<_> = record
             .repeated
             .iter()
-            .map(|statement| self.event(&mut Reading { record, block, losses: &mut losses }, statement))
+            .map(|statement| self.event(&mut Reading { record, block, losses: &mut losses, contexts: &mut contexts }, statement))
             .collect();
         let end = self.needed(record, "end", |_, words| {
             let (word, _) = words.one_of("`at` or `after`", &["at", "after"])?;
@@ -70,6 +74,7 @@ impl<'a> Checker<'a> {
             },
             events: events.iter().map(|(_, span)| *span).collect(),
             losses,
+            contexts,
             start: place("start"),
             end: place("end"),
         })
@@ -320,10 +325,9 @@ impl<'a> Checker<'a> {
                 Some(Action::SetLoss(loss))
             }
             _ => {
-                words.skip();
-                let span = part.span.to(words.before());
-                let message = format!("`set {what}` cannot be carried out yet");
-                self.fail(Diagnostic::error("not-yet-supported", message, span))
+                let tokens = words.count_in(Some(Unit::Tokens), 1, LONGEST_CONTEXT)?;
+                reading.contexts.push(words.since(part.span));
+                Some(Action::SetContext(tokens.value as usize))
             }
         }
     }

@@ -109,10 +109,6 @@ impl<'c, 'a> Words<'c, 'a> {
     pub(super) fn rest(&self) -> &'a [Expr] {
         self.parts.get(self.at..).unwrap_or(&[])
     }
-    /// Skips to the end.
-    pub(super) fn skip(&mut self) {
-        self.at = self.parts.len();
-    }
     /// From a part read before to the last part read.
     pub(super) fn since(&self, first: Span) -> Span {
         first.to(self.before())

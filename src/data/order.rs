@@ -8,7 +8,8 @@ use super::pack::Shards;
 use crate::study::seed;
 use crate::timeline::DataPosition;
 
-/// Yields the sequences of a run. Every epoch over a shard visits each of its sequences once, in an order of its own.
+/// Yields the sequences of a run. Every epoch over a shard visits each of its sequences once, in an order of its own. The shards are
+/// those of one context: which is told by a position and asked of nobody here.
 ///
 /// The order depends on the seed and the data alone, so that all arms of one seed read the same sequences at the same position.
 #[derive(Debug, Clone)]
@@ -36,7 +37,8 @@ impl Order {
         let fresh = !matches!(&self.epoch, Some((s, e, _)) if (*s, *e) == (shard, epoch));
         if fresh {
             let mut shuffled: Vec<u64> = sequences.clone().collect();
-            shuffled.shuffle(&mut seed::stream(self.seed, &format!("order/shard/{shard}/epoch/{epoch}")));
+            let laid = self.shards.context().map_or_else(String::new, |context| format!("context/{context}/"));
+            shuffled.shuffle(&mut seed::stream(self.seed, &format!("order/{laid}shard/{shard}/epoch/{epoch}")));
             self.epoch = Some((shard, epoch, shuffled));
         }
         self.epoch.as_ref().map_or(&[], |(_, _, shuffled)| shuffled)
@@ -53,7 +55,7 @@ mod tests {
     fn an_epoch_visits_every_sequence_once_and_depends_on_seed_and_position_alone() {
         let shards = || Shards::new(Shard::Tokens(40), &Windows::new(Layout::Packed, 4, &[401]));
         let mut order = Order::new(3, shards());
-        let at = |sequence| DataPosition { shard: 1, sequence };
+        let at = |sequence| DataPosition { shard: 1, sequence, context: None };
         let first = order.sequences(at(0), 10);
         let second = order.sequences(at(10), 10);
         assert_ne!(first, second);

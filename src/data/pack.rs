@@ -35,6 +35,10 @@ impl Windows {
         };
         Self { layout, context: context as u64, starts: Arc::new(starts), rows: Arc::new(rows) }
     }
+    /// The same documents in sequences of `context` tokens.
+    pub fn relaid(&self, context: usize) -> Self {
+        Self { context: context as u64, ..self.clone() }
+    }
     /// How many sequences there are.
     pub fn sequences(&self) -> u64 {
         match self.layout {
@@ -70,14 +74,19 @@ impl Windows {
 
 /// Consecutive stretches of sequences, cycled through one at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shards(Vec<Range<u64>>);
+pub struct Shards {
+    ranges: Vec<Range<u64>>,
+    /// Tokens of a sequence where the shards of others were laid anew, and a sequence is not what it was.
+    context: Option<u64>,
+}
 
 impl Shards {
     /// Cuts sequences into whole shards of about the tokens asked for. Sequences left over at the end belong to none; where there are
     /// too few for one shard, all of them are one.
     pub fn new(shard: Shard, windows: &Windows) -> Self {
         let all = windows.sequences();
-        let Shard::Tokens(wanted) = shard else { return Self(std::iter::once(0..all).collect()) };
+        let of = |ranges| Self { ranges, context: None };
+        let Shard::Tokens(wanted) = shard else { return of(std::iter::once(0..all).collect()) };
         let mut shards = Vec::new();
         match windows.layout {
             Layout::Packed => {
@@ -98,7 +107,25 @@ impl Shards {
         if shards.is_empty() {
             shards.push(0..all);
         }
-        Self(shards)
+        of(shards)
+    }
+    /// The same stretches of the corpus in the sequences of `windows`, where these shards are of those of `own`. A packed sequence that does
+    /// not lie in one stretch belongs to none, so that a stretch may have none.
+    pub fn relaid(&self, own: &Windows, windows: &Windows) -> Self {
+        match windows.layout {
+            Layout::Packed if own.context != windows.context => {
+                let anew = |range: &Range<u64>| {
+                    let start = (range.start * own.context).div_ceil(windows.context);
+                    start..(range.end * own.context / windows.context).max(start)
+                };
+                Self { ranges: self.ranges.iter().map(anew).collect(), context: Some(windows.context) }
+            }
+            Layout::Packed | Layout::Padded => self.clone(),
+        }
+    }
+    /// Tokens of a sequence where these are not the data's own sequences.
+    pub fn context(&self) -> Option<u64> {
+        self.context
     }
     /// The shards of a `data` declaration over its training part.
     pub fn of(data: &Data, windows: &Windows) -> Self {
@@ -106,11 +133,11 @@ impl Shards {
     }
     /// How many there are, at least one.
     pub fn count(&self) -> u64 {
-        self.0.len() as u64
+        self.ranges.len() as u64
     }
     /// The sequences of a shard; numbers past the last begin again at the first.
     pub fn sequences(&self, shard: u64) -> Range<u64> {
-        self.0[(shard % self.count()) as usize].clone()
+        self.ranges[(shard % self.count()) as usize].clone()
     }
 }
 
@@ -132,6 +159,24 @@ mod tests {
         assert_eq!(windows.sequences(), 2);
         assert_eq!((windows.tokens(0), windows.real_tokens(0)), (0..5, 4));
         assert_eq!((windows.tokens(1), windows.real_tokens(1)), (10..13, 2));
+    }
+
+    /// Three shards of 12 tokens: in sequences of 5, those that lie in one; in sequences of 2, all; of padded documents, the same ones.
+    #[test]
+    fn shards_laid_anew_hold_the_same_stretches() {
+        let own = Windows::new(Layout::Packed, 4, &[41]);
+        let shards = Shards::new(Shard::Tokens(12), &own);
+        let anew = |context| {
+            let laid = shards.relaid(&own, &own.relaid(context));
+            (0..3).map(|shard| laid.sequences(shard)).collect::<Vec<_>>()
+        };
+        assert_eq!(anew(5), [0..2, 3..4, 5..7]);
+        assert_eq!(anew(2), [0..6, 6..12, 12..18]);
+        assert_eq!(anew(4), [0..3, 3..6, 6..9]);
+        assert!(anew(13)[0].is_empty());
+        let own = Windows::new(Layout::Padded, 4, &[9, 1, 3, 5]);
+        let shards = Shards::new(Shard::Tokens(5), &own);
+        assert_eq!(shards.relaid(&own, &own.relaid(2)), shards);
     }
 
     #[test]

@@ -28,6 +28,12 @@ impl Reader {
         let shards = Shards::of(data, &train);
         Ok(Self { corpus, train, holdout, shards, context: data.context })
     }
+    /// The same with the training part in sequences of `context` tokens, where that is given; the holdout keeps the data's own.
+    pub fn relaid(self, context: Option<usize>) -> Self {
+        let Some(context) = context else { return self };
+        let train = self.train.relaid(context);
+        Self { shards: self.shards.relaid(&self.train, &train), train, ..self }
+    }
     /// Token types of the corpus.
     pub fn vocabulary(&self) -> usize {
         self.corpus.header.vocabulary
@@ -139,6 +145,23 @@ mod tests {
         assert_eq!(batch.position, [0, 1, 2, 0, 0, 0, 1, 2]);
         assert_eq!(batch.structural, [false, false, true, false, true, false, false, false]);
         assert_eq!(batch.tokens(), 8);
+    }
+
+    #[test]
+    fn the_training_part_can_be_laid_anew() {
+        let own = reader(Layout::Packed);
+        let whole = own.train_sequences(&[0, 1]);
+        let anew = reader(Layout::Packed).relaid(Some(2));
+        assert_eq!(anew.shards().sequences(0), 0..4);
+        let halves = anew.train_sequences(&[0, 1, 2, 3]);
+        assert_eq!((halves.rows, halves.context, &halves.inputs), (4, 2, &whole.inputs));
+        assert_eq!(halves.labels, whole.labels);
+        let position = DataPosition { shard: 0, sequence: 3, context: Some(2) };
+        assert_eq!(anew.train(&mut anew.order(1), position, 2).context, 2);
+        // A document's tokens are the same, cut sooner.
+        let cut = reader(Layout::Padded).relaid(Some(2)).train_sequences(&[2]);
+        let long = reader(Layout::Padded).train_sequences(&[2]);
+        assert_eq!((&cut.inputs[..], cut.tokens(), long.tokens()), (&long.inputs[..2], 2, 4));
     }
 
     #[test]

@@ -79,11 +79,12 @@ fn of_phase(new: &Phase, old: &Phase) -> Vec<(&'static str, bool)> {
         let Optimizer::AdamW { lr: _, betas, eps, decay, decay_all } = phase.training.optimizer;
         (betas, eps, decay, decay_all, phase.training.clip)
     };
+    let lay = |phase: &Phase| (phase.segment.context(&phase.data), phase.data.context, phase.data.layout, phase.data.shard);
     let teacher = |phase: &Phase| phase.teacher.as_ref().map(|teacher| teacher.node.clone());
     vec![
         ("phase before", new.parent != old.parent),
         ("corpus", new.corpus != old.corpus),
-        ("sequences", (new.data.context, new.data.layout, new.data.shard) != (old.data.context, old.data.layout, old.data.shard)),
+        ("sequences", lay(new) != lay(old)),
         ("seed", new.seed != old.seed),
         ("model", shape_of(&new.model, a) != shape_of(&old.model, b)),
         ("teacher", teacher(new) != teacher(old)),
@@ -96,7 +97,7 @@ fn of_phase(new: &Phase, old: &Phase) -> Vec<(&'static str, bool)> {
         ("new layers", a.new_layers != b.new_layers),
         ("frozen layers", a.frozen != b.frozen),
         ("reset of the optimizer", a.reset_optimizer != b.reset_optimizer),
-        ("position in the data", a.data != b.data),
+        ("position in the data", (a.data.shard, a.data.sequence) != (b.data.shard, b.data.sequence)),
         ("measured steps", new.measures != old.measures),
     ]
 }

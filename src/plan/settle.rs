@@ -20,7 +20,7 @@ use crate::budget::params::{FirstValue, parameters};
 use crate::budget::tokens::{Count, Counter};
 use crate::data::facts::{Checkpoint, Corpus, Facts, Found};
 use crate::study::{Data, Init, Model, Quantity, Recipe, Schedule, Study, Training};
-use crate::timeline::{self, Segment, StepTokens, Timeline, TimelineError};
+use crate::timeline::{self, DataPosition, Segment, StepTokens, Timeline, TimelineError};
 
 /// A run whose timeline is known.
 #[derive(Debug)]
@@ -99,6 +99,7 @@ impl<'a> Settler<'a> {
             .timeline(&of.recipe.schedule, &model, &of.recipe.training, (world, seed), end)
             .map_err(|error| PlanError::Timeline { arm: of.name.clone(), error })?;
         measure::cut(self.study, &mut timeline);
+        self.worlds[world].lays(&timeline)?;
         let counts = self.count(world, &of.recipe.training, seed, &timeline.segments);
         let settled = Rc::new(Settled { world, model, timeline, counts, mismatch });
         self.settled.insert((arm, seed), Rc::clone(&settled));
@@ -134,7 +135,9 @@ impl<'a> Settler<'a> {
                 reached: found.quantity,
                 relative: found.mismatch,
             }),
-            None if self.counter(world, &recipe.training, seed).tokens(START, 1, 1).is_none() => Err(uncounted(name)),
+            None if self.counter(world, &recipe.training, seed).tokens(DataPosition::START, 1, 1).is_none() => {
+                Err(uncounted(name))
+            }
             None => Err(PlanError::Unreached { arm: name.clone(), to: other.name.clone(), quantity: on.name() }),
         }
     }
@@ -151,8 +154,6 @@ impl<'a> Settler<'a> {
         )
     }
 }
-
-const START: timeline::DataPosition = timeline::DataPosition { shard: 0, sequence: 0 };
 
 /// What is worked out once.
 impl Settler<'_> {
@@ -265,7 +266,7 @@ impl Settler<'_> {
         read: Option<&Count>,
     ) -> Cost {
         let shape = self.shape(model, segment);
-        let of = (&*shape, training.batch.micro, data.context, &segment.frozen, segment.batch, segment.length(), read);
+        let of = (&*shape, training.batch.micro, segment.context(data), &segment.frozen, segment.batch, segment.length(), read);
         self.prices.get(&of, || cost::training(model, training, data, segment, read))
     }
 

@@ -12,6 +12,7 @@ use crate::budget::tokens::Count;
 use crate::data::facts::{Corpus, CorpusFacts};
 use crate::data::pack::{Shards, Windows};
 use crate::study::{Data, Model, Tokenizer, Vocabulary};
+use crate::timeline::{DataPosition, Timeline};
 
 /// Data and its text.
 #[derive(Debug)]
@@ -57,6 +58,17 @@ impl World {
     /// How many shards there are.
     pub(super) fn shards(&self) -> Option<u64> {
         self.seen.as_ref().map(|seen| seen.shards.count())
+    }
+    /// Refuses a run that reads of a shard in which no sequence of its length lies.
+    pub(super) fn lays(&self, timeline: &Timeline) -> Result<(), PlanError> {
+        let Some(seen) = &self.seen else { return Ok(()) };
+        for DataPosition { shard, context, .. } in timeline.segments.iter().map(|segment| segment.data) {
+            let Some(context) = context else { continue };
+            if seen.shards.relaid(&seen.windows, &seen.windows.relaid(context)).sequences(shard).is_empty() {
+                return Err(PlanError::NoSequence { data: self.data.name.clone(), context });
+            }
+        }
+        Ok(())
     }
     /// Held-out sequences.
     pub(super) fn holdout(&self) -> Option<u64> {

@@ -9,7 +9,6 @@ use crate::study::{
     Action, Cache, Ffn, Floor, Init, Layout, Loss, LossTerm, NormKind, Optimizer, Positions, Recipe, Shard, TeacherSource,
     Training, Warmup,
 };
-use crate::timeline::Segment;
 
 use super::number::{self, listed, plural};
 use super::reading::{Reading, events};
@@ -203,12 +202,16 @@ fn schedules(reading: &Reading<'_>) -> String {
             }
         }
         course.reverse();
-        let sets = |segment: &Segment| segment.actions.iter().any(|action| matches!(action, Action::SetLoss(_)));
-        course.extend(
-            run.segments.iter().filter(|segment| sets(segment)).map(|segment| {
-                format!("{} is minimised from step {} on", loss(&segment.loss), number::exact(segment.steps.start))
-            }),
-        );
+        for segment in &run.segments {
+            let from = number::exact(segment.steps.start);
+            for action in &segment.actions {
+                if let Action::SetLoss(set) = action {
+                    course.push(format!("{} is minimised from step {from} on", loss(set)));
+                } else if let Action::SetContext(tokens) = action {
+                    course.push(format!("sequences have {} from step {from} on", plural(*tokens as u64, "token")));
+                }
+            }
+        }
         let count = events(run).len() as u64;
         let events = if count == 0 { String::new() } else { format!(" ({})", plural(count, "event")) };
         let text = format!("{name}: {}{events}", course.join(", "));

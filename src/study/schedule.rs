@@ -97,6 +97,8 @@ pub enum Action {
     SetLr(f64),
     /// `set batch N sequences`.
     SetBatch(u64),
+    /// `set context N tokens`: the length of sequences from here on.
+    SetContext(usize),
     /// `set loss …`: what is minimised from here on.
     SetLoss(Loss),
     /// `save "name"`.

@@ -116,7 +116,7 @@ impl<'a> Walk<'a> {
             ramp: None,
             loss: training.loss.clone(),
             batch: training.batch.sequences,
-            data: DataPosition { shard: 0, sequence: 0 },
+            data: DataPosition::START,
         };
         let mut walk = Self { schedule, model, training, tokens, end, guess, stack, sets, seen: 0, laid: 0, drafts: vec![first] };
         // An end that makes no sense is its own fault, not that of the first event.
@@ -267,9 +267,10 @@ impl<'a> Walk<'a> {
             Action::RestartLr => (next.restart, next.ramp) = (true, None),
             Action::RewarmLr { steps } => next.ramp = Some((next.start, *steps)),
             Action::RewindData => next.data.sequence = 0,
-            Action::FreshData => next.data = DataPosition { shard: next.data.shard + 1, sequence: 0 },
+            Action::FreshData => next.data = DataPosition { shard: next.data.shard + 1, sequence: 0, ..next.data },
             Action::SetLr(peak) => next.peak = *peak,
             Action::SetBatch(batch) => next.batch = *batch,
+            Action::SetContext(context) => next.data = self.tokens.relaid(next.data, *context),
             Action::SetLoss(loss) => next.loss.clone_from(loss),
             Action::Save(_) => {}
         }

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use self::build::build;
 pub use self::error::{Fault, TimelineError};
 pub use self::moment::{Declared, StepTokens};
-use crate::study::{Action, Loss};
+use crate::study::{Action, Data, Loss};
 
 /// A layer by its identity, counted from 0 in the order of creation: stable under insertion, part of its parameters' names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -124,6 +124,11 @@ impl Segment {
         self.actions.iter().any(|action| matches!(action, Action::Grow { .. }))
     }
 
+    /// Tokens of a sequence.
+    pub fn context(&self, data: &Data) -> usize {
+        self.data.context.unwrap_or(data.context)
+    }
+
     /// Where the step `step` of the run, which is one of this segment's, reads.
     pub fn position(&self, step: u64) -> DataPosition {
         let read = (step - self.steps.start).saturating_mul(self.batch);
@@ -176,6 +181,14 @@ pub struct DataPosition {
     pub shard: u64,
     /// How many sequences of this shard have been read, over all its epochs.
     pub sequence: u64,
+    /// Tokens of a sequence, where `set context` has made them others than the data's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<usize>,
+}
+
+impl DataPosition {
+    /// Where every run begins.
+    pub const START: Self = Self { shard: 0, sequence: 0, context: None };
 }
 
 /// The learning rate of a segment as pieces that tile its steps. Two segments that train under equal rates have equal pieces.

@@ -21,6 +21,9 @@ pub trait StepTokens {
     /// Real tokens of `steps` steps of `batch` sequences from `position` on; `None` while they cannot be known.
     fn tokens(&self, position: DataPosition, batch: u64, steps: u64) -> Option<u128>;
 
+    /// Where reading goes on in sequences of `context` tokens; see [`relaid`].
+    fn relaid(&self, position: DataPosition, context: usize) -> DataPosition;
+
     /// The fewest steps of `batch` sequences from `position` on that read `wanted` tokens or more.
     fn steps_to(&self, position: DataPosition, batch: u64, wanted: u64) -> Option<u64> {
         let enough = |steps: u64| self.tokens(position, batch, steps).map(|tokens| tokens >= u128::from(wanted));
@@ -37,12 +40,31 @@ pub trait StepTokens {
     }
 }
 
+/// Where reading goes on once sequences have `context` tokens, for data that is declared with `own`.
+///
+/// Packed: behind as many tokens of the shard as were read before, rounded up to a whole sequence. Padded: at the next document.
+pub fn relaid(position: DataPosition, layout: Layout, own: usize, context: usize) -> DataPosition {
+    let sequence = match layout {
+        Layout::Packed => {
+            let tokens = u128::from(position.sequence) * position.context.unwrap_or(own) as u128;
+            u64::try_from(tokens.div_ceil(context.max(1) as u128)).unwrap_or(u64::MAX)
+        }
+        Layout::Padded => position.sequence,
+    };
+    DataPosition { sequence, context: (context != own).then_some(context), ..position }
+}
+
 /// What a `data` declaration says of the tokens of a step without a look at the documents.
 ///
 /// Packed: context × batch, exactly. Padded: `tokens per step N` for the batch of the training, in proportion for another; without
-/// it, unknown.
+/// it, and for another context than the data's own, unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Declared {
+    /// Each sequence has as many as the context.
+    Packed {
+        /// The data's own.
+        context: usize,
+    },
     /// Each step of `batch` sequences has this many tokens.
     PerStep {
         /// Tokens.
@@ -58,7 +80,7 @@ impl Declared {
     /// For a declaration and the batch that its `tokens per step` counts.
     pub fn of(data: &Data, batch: Batch) -> Self {
         match (data.layout, data.tokens_per_step) {
-            (Layout::Packed, _) => Declared::PerStep { tokens: data.context as u64, batch: 1 },
+            (Layout::Packed, _) => Declared::Packed { context: data.context },
             (Layout::Padded, Some(tokens)) => Declared::PerStep { tokens, batch: batch.sequences.max(1) },
             (Layout::Padded, None) => Declared::Unknown,
         }
@@ -66,12 +88,22 @@ impl Declared {
 }
 
 impl StepTokens for Declared {
-    fn tokens(&self, _: DataPosition, batch: u64, steps: u64) -> Option<u128> {
+    fn tokens(&self, position: DataPosition, batch: u64, steps: u64) -> Option<u128> {
         match *self {
-            Declared::PerStep { tokens, batch: whole } => {
+            Declared::Packed { context } => {
+                Some(position.context.unwrap_or(context) as u128 * u128::from(batch) * u128::from(steps))
+            }
+            Declared::PerStep { tokens, batch: whole } if position.context.is_none() => {
                 Some(u128::from(tokens) * u128::from(batch) / u128::from(whole) * u128::from(steps))
             }
-            Declared::Unknown => None,
+            Declared::PerStep { .. } | Declared::Unknown => None,
+        }
+    }
+
+    fn relaid(&self, position: DataPosition, context: usize) -> DataPosition {
+        match *self {
+            Declared::Packed { context: own } => relaid(position, Layout::Packed, own, context),
+            Declared::PerStep { .. } | Declared::Unknown => relaid(position, Layout::Padded, 0, context),
         }
     }
 }
@@ -92,7 +124,7 @@ mod tests {
     #[test]
     fn a_token_is_reached_by_the_first_step_that_reads_it() {
         let source = Declared::PerStep { tokens: 10, batch: 2 };
-        let start = DataPosition { shard: 0, sequence: 0 };
+        let start = DataPosition::START;
         let steps = |batch, wanted| source.steps_to(start, batch, wanted);
         assert_eq!(
             (steps(2, 1), steps(2, 10), steps(2, 11), steps(4, 40), steps(4, 41)),

@@ -140,6 +140,32 @@ fn ramps_peaks_and_decays() {
     }
 }
 
+/// Reading goes on behind the tokens that were read, in whole sequences, and in no others than before where the context is the data's own.
+#[test]
+fn a_context_holds_until_the_next_and_reading_goes_on_by_tokens() {
+    let events = vec![
+        event(Moment::Step(10), &[Action::SetContext(24)]),
+        event(Moment::Token(1_240), &[Action::SetContext(64), Action::SetBatch(2)]),
+        event(Moment::Step(20), &[Action::FreshData]),
+        event(Moment::Step(21), &[Action::SetContext(16)]),
+    ];
+    let schedule = schedule(Start::All, events, Moment::Step(30));
+    let plain = training(Warmup::Steps(0), Curve::Constant);
+    let timeline = build(&schedule, &testing::model(), &plain, &Declared::Packed { context: 16 }, None).expect("a schedule");
+    // 10 steps of 4 × 16 tokens are 640, of which 27 sequences of 24; 7 steps of 96 reach 1,312, which 55 sequences of 24 hold.
+    let at = |shard, sequence, context| DataPosition { shard, sequence, context };
+    let read: Vec<_> = timeline.segments.iter().map(|segment| (segment.steps.start, segment.data)).collect();
+    let expected = [
+        (0, at(0, 0, None)),
+        (10, at(0, 27, Some(24))),
+        (17, at(0, 21, Some(64))),
+        (20, at(1, 0, Some(64))),
+        (21, at(1, 8, None)),
+    ];
+    assert_eq!(read, expected);
+    assert_eq!(timeline.segments[2].position(19), at(0, 25, Some(64)));
+}
+
 #[test]
 fn a_loss_holds_until_the_next() {
     let kl =

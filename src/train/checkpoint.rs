@@ -187,7 +187,7 @@ mod tests {
             meta: Meta {
                 version: Meta::VERSION,
                 step: 9_007_199_254_740_993,
-                data: DataPosition { shard: 1, sequence: 2 },
+                data: DataPosition { shard: 1, sequence: 2, context: Some(3) },
                 stack: vec![LayerId(0)],
                 updates: BTreeMap::from([("a".to_owned(), 4)]),
                 counts: BTreeMap::from([("tokens".to_owned(), 5)]),

@@ -71,7 +71,8 @@ impl<'a, D: Home> Run<'a, D> {
         let specs = parameters(&phase.model, &segment.stack, &segment.block_ends);
         let learning = Learning::new(&phase.model, &specs, segment);
         let reader = Reader::open(&(desk.finished)(&phase.corpus), &phase.data)
-            .map_err(|error| Failure::Input(format!("the corpus: {error}")))?;
+            .map_err(|error| Failure::Input(format!("the corpus: {error}")))?
+            .relaid(segment.data.context);
         let terms = terms(&segment.loss);
         let teacher = open_teacher(device, phase, &terms, folder, desk)?;
         let resumed = match Checkpoint::load(&desk.folder.join(PARTIAL)) {
@@ -266,6 +267,10 @@ fn open_teacher<D: Home>(
     }
     Ok(Some(match &teacher.logits {
         Some(key) => {
+            if phase.segment.data.context.is_some() && phase.segment.loss.is_taught() {
+                let text = "the teacher's cache keeps its word on sequences of the data's own context, and these have another";
+                return Err(Failure::Input(text.to_owned()));
+            }
             let folder = (desk.finished)(key);
             Teacher::Cached(Logits::open(&folder, own, phase.data.context, phase.segment.loss.temperature())?)
         }

@@ -103,7 +103,7 @@ pub fn segment(depth: usize, steps: std::ops::Range<u64>, lr: f64) -> Segment {
         rate: Rate { pieces },
         loss: study::Loss { terms: vec![(1.0, study::LossTerm::CrossEntropy)] },
         batch: 4,
-        data: DataPosition { shard: 0, sequence: 0 },
+        data: DataPosition::START,
     }
 }
 

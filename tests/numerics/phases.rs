@@ -139,7 +139,7 @@ fn grown(steps: std::ops::Range<u64>, first: FirstValues) -> Segment {
     Segment {
         new_layers: vec![new(2), new(3)],
         frozen: Frozen { layers: [LayerId(0), LayerId(1)].into(), prefix: 2, ..Frozen::default() },
-        data: DataPosition { shard: 0, sequence },
+        data: DataPosition { sequence, ..DataPosition::START },
         ..segment(4, steps, 1e-2)
     }
 }
@@ -175,7 +175,7 @@ fn a_run_in_two_phases() {
     }
     assert!(child.moments.keys().all(|name| !name.starts_with("layers.0.") && !name.starts_with("layers.1.")));
     assert_eq!((child.meta.updates["head"], child.meta.updates["layers.2.ffn.up"]), (12, 6));
-    assert_eq!(child.meta.data, DataPosition { shard: 0, sequence: 48 });
+    assert_eq!(child.meta.data, DataPosition { sequence: 48, ..DataPosition::START });
 }
 
 /// Stopped after every step and gone on with: the same bytes, also with a partial save each step and a damaged partial.

@@ -9,9 +9,9 @@ use xrun::data::corpus;
 use xrun::plan::node::{Node, Work};
 use xrun::plan::{Plan, build};
 use xrun::run::executor::{Listener, Options, Summary, execute};
-use xrun::run::store::Store;
+use xrun::run::store::{State, Store};
 use xrun::run::worker::{Desk, Failure, Outcome, Progress, Worker};
-use xrun::study::ProbeKind;
+use xrun::study::{ProbeKind, Study};
 use xrun::train::TrainWorker;
 
 use crate::library::{calls, declared, study};
@@ -67,6 +67,55 @@ fn results(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     all
 }
 
+/// The results of a run without stops, which are those of one that is stopped after each step; both read as many tokens as is planned.
+fn stopped_anywhere(study: &Study) -> BTreeMap<String, Vec<u8>> {
+    let (whole, stopped) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let plan = build(study, &xrun::data::gather(study, whole.path(), &xrun::data::Reach::whole())).expect("a plan");
+    assert!(!run(&plan, whole.path(), false).interrupted);
+    let mut stops = 0;
+    while run(&plan, stopped.path(), true).interrupted {
+        stops += 1;
+    }
+    // Each step is followed by a stop, a phase's last by one before its checkpoint.
+    assert!(stops as u64 >= plan.totals.steps_planned, "{stops} stops");
+    for key in plan.runs.iter().flat_map(|run| &run.phases) {
+        let cost = plan.cost(key).expect("a cost");
+        let planned = [cost.tokens, cost.active_layer_tokens, cost.trained_layer_tokens];
+        let State::Finished(record) = Store::at(whole.path()).state(key) else { panic!("{key} is not done") };
+        let done = ["tokens", "active_layer_tokens", "trained_layer_tokens"].map(|name| record.counts.get(name).copied());
+        assert_eq!(done, planned);
+    }
+    let (whole, stopped) = (results(whole.path()), results(stopped.path()));
+    for (path, bytes) in &whole {
+        assert!(stopped.get(path) == Some(bytes), "{path}");
+    }
+    assert_eq!(whole.len(), stopped.len());
+    whole
+}
+
+/// Sequences that become longer and shorter, under a teacher that runs beside the student; packed and padded.
+#[test]
+fn contexts_that_are_set_stopped_anywhere_end_in_the_same_bytes() {
+    for layout in ["packed", "padded"] {
+        let text = format!(
+            "data tales {{ generate tales(documents: 60), context 32 tokens, {layout}, holdout 10%, shard 2_000 tokens }}
+             model tiny {{ layers 4, block 2 layers, width 8, heads 2, kv 1, ffn swiglu(12), init normal(0.1) }}
+             training plain {{ loss cross_entropy, optimizer adamw(lr: 3e-3), batch 4 sequences in 3 }}
+             teacher big {{ model tiny, train 4 steps with plain }}
+             training distilled = plain with {{ loss 0.5 * kl(big) + 0.5 * cross_entropy }}
+             schedule longer {{
+               start with 1 block
+               at step 2: set context 12 tokens
+               at token 400: grow block, set context 40 tokens, fresh data
+               at step 9: set context 32 tokens, set batch 3 sequences
+               end at step 11
+             }}
+             study s {{ data tales, model tiny, training distilled, schedule longer, measure validation_ce every 3 steps, measure kl every 5 steps }}"
+        );
+        stopped_anywhere(&study(&text));
+    }
+}
+
 #[test]
 fn every_schedule_stopped_anywhere_ends_in_the_same_bytes() {
     let names = declared("schedule", "std.schedules");
@@ -96,20 +145,7 @@ fn every_schedule_stopped_anywhere_ends_in_the_same_bytes() {
     };
     let probes = ProbeKind::ALL.map(|kind| format!("probe {} at every grow and at end on 4 sequences of 16 tokens", kind.name()));
     let (blind, study) = (study(&text("")), study(&text(&probes.join("\n"))));
-    let (whole, stopped) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
-    let plan = build(&study, &xrun::data::gather(&study, whole.path(), &xrun::data::Reach::whole())).expect("a plan");
-    assert!(!run(&plan, whole.path(), false).interrupted);
-    let mut stops = 0;
-    while run(&plan, stopped.path(), true).interrupted {
-        stops += 1;
-    }
-    // Each step is followed by a stop, a phase's last by one before its checkpoint.
-    assert!(stops as u64 >= plan.totals.steps_planned, "{stops} stops");
-    let (whole, stopped) = (results(whole.path()), results(stopped.path()));
-    for (path, bytes) in &whole {
-        assert!(stopped.get(path) == Some(bytes), "{path}");
-    }
-    assert_eq!(whole.len(), stopped.len());
+    let whole = stopped_anywhere(&study);
     // Who looks at nothing trains the same bytes: probes are nodes beside the phases.
     let unseen = tempfile::tempdir().expect("a folder");
     let plan = build(&blind, &xrun::data::gather(&blind, unseen.path(), &xrun::data::Reach::whole())).expect("a plan");

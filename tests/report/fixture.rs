@@ -131,7 +131,7 @@ pub fn segment(steps: std::ops::Range<u64>, depth: u32, actions: Vec<Action>) ->
         rate: Rate { pieces: Vec::new() },
         loss: Loss { terms: Vec::new() },
         batch: 16,
-        data: DataPosition { shard: 0, sequence: 0 },
+        data: DataPosition::START,
     }
 }
 

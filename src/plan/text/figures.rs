@@ -98,6 +98,7 @@ pub(super) fn action(action: &Action) -> String {
         Action::FreshData => "fresh data".to_owned(),
         Action::SetLr(lr) => format!("set lr {lr:e}"),
         Action::SetBatch(sequences) => format!("set batch {}", many(*sequences, "sequence")),
+        Action::SetContext(tokens) => format!("set context {}", many(*tokens as u64, "token")),
         Action::SetLoss(loss) => format!("set loss {loss}"),
         Action::Save(name) => format!("save {name:?}"),
     }
