@@ -2,7 +2,7 @@
 
 use xrun::stats::{
     Estimate, LEVEL, Lean, Recovery, Verdict, Windows, directional, equivalence, holm, last_crossing, median, minimum_detectable,
-    overtaking, quantile, response, seeds_needed, stays_below_from, sum, two_sided_p, upper_p,
+    overtaking, quantile, response, seeds_needed, sign_flip, sign_flip_upper, stays_below_from, sum, two_sided_p, upper_p,
 };
 
 fn close(a: f64, b: f64, tolerance: f64) {
@@ -129,6 +129,16 @@ fn power_is_consistent() {
     assert_eq!(seeds_needed(&Estimate { n: 5, mean: 0.0, sd: Some(0.01) }), None);
 }
 
+/// By counting: of the 8 patterns of ±1 ±2 ±3 two reach 6 in size, of those of ±1 ±1 ±1 two reach 3, and all reach 0.
+#[test]
+fn sign_flips_by_hand() {
+    close(sign_flip(&[1.0, 2.0, 3.0], 0.0).expect("n > 1"), 0.25, 0.0);
+    close(sign_flip_upper(&[1.0, 2.0, 3.0], 0.0).expect("n > 1"), 0.125, 0.0);
+    close(sign_flip(&[0.0; 4], 0.0).expect("n > 1"), 1.0, 0.0);
+    close(sign_flip(&[0.1; 6], 0.0).expect("n > 1"), 2.0 / 64.0, 0.0);
+    assert!(sign_flip(&[1.0], 0.0).is_none() && sign_flip(&[1.0; 17], 0.0).is_none());
+}
+
 #[test]
 fn sums_that_cancel_are_zero() {
     assert_eq!(sum([0.1, -0.3, -0.1, 0.3]), 0.0);
@@ -197,8 +207,40 @@ fn agrees_with_scipy() {
         let margin = number(&reference["margin"]);
         if ours.mean.abs() < margin {
             relative(equivalence(&ours, margin).expect("n > 1").p, number(&case["p_tost"]), "TOST p");
+            relative(equivalence(&ours, margin).expect("n > 1").p, number(&case["p_tost_statsmodels"]), "TOST p");
+        }
+        relative(sign_flip(&sample, 0.0).expect("n > 1"), number(&case["p_sign_flip"]), "sign-flip p");
+        relative(sign_flip_upper(&sample, -margin).expect("n > 1"), number(&case["p_sign_flip_upper"]), "one-sided sign-flip p");
+        relative(median(&sample).expect("values"), number(&case["median"]), "median");
+        relative(minimum_detectable(&ours).expect("n > 1"), number(&case["minimum_detectable"]), "minimum detectable");
+    }
+    let numbers = |value: &serde_json::Value| value.as_array().expect("numbers").iter().map(number).collect::<Vec<f64>>();
+    for entry in reference["holm"].as_array().expect("families") {
+        for (ours, theirs) in holm(&numbers(&entry[0])).into_iter().zip(numbers(&entry[1])) {
+            relative(ours, theirs, "Holm");
         }
     }
+    for entry in reference["sums"].as_array().expect("sums") {
+        relative(sum(numbers(&entry[0])), number(&entry[1]), "sum");
+    }
+    // The difference of differences, seed by seed.
+    let interaction = &reference["interaction"];
+    let cells: Vec<Vec<f64>> = interaction["cells"].as_array().expect("cells").iter().map(numbers).collect();
+    let seeds: Vec<f64> =
+        (0..cells[0].len()).map(|seed| sum([cells[3][seed], -cells[1][seed], -cells[2][seed], cells[0][seed]])).collect();
+    let ours = estimate(&seeds);
+    relative(ours.mean, number(&interaction["mean"]), "interaction");
+    let (lo, hi) = ours.interval(LEVEL).expect("n > 1");
+    relative(lo, number(&interaction["interval"][0]), "interaction's interval");
+    relative(hi, number(&interaction["interval"][1]), "interaction's interval");
+    relative(directional(&ours).expect("n > 1").p, number(&interaction["p"]), "interaction's p");
+    let loss: Vec<(u64, f64)> = (0..).zip(numbers(&reference["response"]["loss"])).collect();
+    let theirs = &reference["response"]["seen"];
+    let seen = response(&loss, 400, 1_000, Windows { smooth: 20, short: 50, long: 250 }).expect("values on both sides");
+    for (place, ours) in [seen.baseline, seen.jump, seen.area_short, seen.area_long].into_iter().enumerate() {
+        relative(ours, number(&theirs[place]), "response");
+    }
+    assert_eq!(seen.recovery, Recovery::After(theirs[4].as_u64().expect("a recovery")));
     for entry in reference["quantiles"].as_array().expect("quantiles") {
         relative(quantile(number(&entry[0]), number(&entry[1])), number(&entry[2]), "quantile");
     }

@@ -135,7 +135,8 @@ impl Writer {
                 if paint.bold {
                     look.push_str(" font-weight=\"600\"");
                 }
-                if paint.stroke.is_some() {
+                // A page's style sheet says so for every such text.
+                if paint.stroke.is_some() && !self.page {
                     look.push_str(" paint-order=\"stroke\"");
                 }
             }
