@@ -24,6 +24,36 @@ fn run<'a>(plan: &'a Plan, name: &str, seed: u64) -> &'a PlannedRun {
     plan.runs.iter().find(|run| run.name == name && run.seed == seed).expect("a run")
 }
 
+#[test]
+fn too_few_seeds_are_told_before_anything_is_trained() {
+    use xrun::study::{ArmSet, Claim, Linear, Metric, Relation, Term};
+    let mut study = study();
+    let side = |arm| Linear {
+        terms: vec![(1.0, Term { metric: Metric::ValidationCe, arms: ArmSet { text: String::new(), arms: vec![arm] } })],
+        constant: 0.0,
+    };
+    let claim = |relation| Claim {
+        name: "c".to_owned(),
+        doc: None,
+        text: String::new(),
+        at_step: None,
+        relation,
+        left: side(0),
+        right: side(1),
+    };
+    study.claims = vec![claim(Relation::Less)];
+    let said = |study: &Study, words: &str| plan(study).warnings.iter().any(|warning| warning.contains(words));
+    study.seeds = vec![0];
+    assert!(said(
+        &study,
+        "one seed decides no claim, whatever comes out: 2 seeds give an interval, 5 decide a difference of 1.2"
+    ));
+    study.seeds = vec![0, 1];
+    assert!(said(&study, "2 seeds decide a claim only where the difference is 9.0 of its standard deviations"));
+    study.seeds = vec![0, 1, 2];
+    assert!(!said(&study, "seed"));
+}
+
 fn keys(plan: &Plan) -> BTreeSet<Key> {
     plan.nodes().into_iter().map(|node| node.key.clone()).collect()
 }

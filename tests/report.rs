@@ -390,6 +390,91 @@ fn json_has_the_documented_shape() {
     assert_eq!(json["tables"]["budgets"]["rows"][0]["cells"][2]["value"], 2_048_000);
 }
 
+/// Names of all fields of a report, as `stdlib/reports/README.md` writes them; `{}` stands for what is told by name.
+fn fields(value: &serde_json::Value, path: &str, found: &mut std::collections::BTreeSet<String>) {
+    const BY_NAME: [&str; 4] = ["tables", "arms[].values", "arms[].metrics", "arms[].series"];
+    match value {
+        serde_json::Value::Object(map) if BY_NAME.contains(&path) => {
+            found.insert(format!("{path}{{}}"));
+            map.values().for_each(|value| fields(value, &format!("{path}{{}}"), found));
+        }
+        serde_json::Value::Object(map) => {
+            found.insert(path.to_owned());
+            let under = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+            map.iter().for_each(|(name, value)| fields(value, &under(name), found));
+        }
+        serde_json::Value::Array(list) => {
+            found.insert(format!("{path}[]"));
+            list.iter().for_each(|value| fields(value, &format!("{path}[]"), found));
+        }
+        _ => drop(found.insert(path.to_owned())),
+    }
+}
+
+#[test]
+fn every_field_is_documented() {
+    let page = include_str!("../stdlib/reports/README.md");
+    let documented: std::collections::BTreeSet<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`')).map(|(field, _)| field).collect();
+    let text = render(&findings(&rich()), Form::Json).expect("renders");
+    let mut found = std::collections::BTreeSet::new();
+    fields(&serde_json::from_str(&text).expect("JSON"), "", &mut found);
+    for field in &found {
+        // The parts of what is explained in one line are named there.
+        let named = |(parent, name): (&str, &str)| {
+            let line = page.lines().find(|line| line.starts_with(&format!("| `{parent}`")));
+            line.is_some_and(|line| line.contains(&format!("`{}`", name.trim_end_matches("[]"))))
+        };
+        let paired = field.ends_with("[][]") || field.contains("series{}[]") || field.contains(".format.");
+        let top = field.is_empty() || paired || documented.contains(field.as_str());
+        assert!(top || field.rsplit_once('.').is_some_and(named), "{field} is not documented");
+    }
+    // What a finished study has not: a field that is null or a list that is empty.
+    for field in documented {
+        let bare = field.trim_end_matches("[]");
+        assert!(found.contains(field) || found.contains(bare), "{field} is documented, and there is no such field");
+    }
+}
+
+#[test]
+fn a_terminal_gets_aligned_text() {
+    let text = render(&findings(&rich()), Form::Text).expect("renders");
+    assert!(text.lines().all(|line| !line.chars().any(char::is_control)));
+    let at = text.find("\nInteraction of placement and schedule\n").expect("the table");
+    let rows: Vec<&str> = text[at..].lines().skip(2).take(4).collect();
+    let ends: Vec<usize> = rows[..3].iter().map(|row| row.find("joint").or_else(|| row.find('±')).expect("a cell")).collect();
+    assert!(ends[1] == ends[2] && rows[3].contains("Δ = post − pre"), "{rows:#?}");
+    assert!(text.contains("(a) n = ") && text.contains("Threats to validity"));
+}
+
+#[test]
+fn reports_are_compared() {
+    let json = |story: &xrun::report::Story| render(&findings(story), Form::Json).expect("renders");
+    let old = json(&rich());
+    assert_eq!(xrun::report::differences(&old, &old), Ok(Vec::new()));
+    let mut story = rich();
+    story.study.claims.remove(1);
+    story.runs.retain(|run| run.arm != 4 || run.seed != 0);
+    let found = xrun::report::differences(&old, &json(&story)).expect("two reports");
+    for wanted in
+        ["claim growth_prefers_post: gone, was ", "run [post, grow] seed 0: finished -> missing", "ablation / post / grow: "]
+    {
+        assert!(found.iter().any(|line| line.starts_with(wanted)), "{wanted} not in {found:#?}");
+    }
+    assert!(xrun::report::differences("{}", &old).is_err() && xrun::report::differences(&old, "[").is_err());
+}
+
+/// As files of their own, drawings have no word of the page's.
+#[test]
+fn figures_are_files() {
+    for figure in &findings(&rich()).figures {
+        for panel in &figure.panels {
+            let file = panel.file();
+            assert!(file.starts_with("<svg xmlns=") && !file.contains("var(") && !file.contains("data-"), "{}", figure.name);
+        }
+    }
+}
+
 #[test]
 fn the_page_asks_for_nothing() {
     let page = render(&findings(&rich()), Form::Html).expect("renders");

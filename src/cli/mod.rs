@@ -4,6 +4,7 @@
 //! runner to its workers. Deliberately holds no knowledge of the domain. Invariant: input that is refused leaves nothing behind.
 
 mod check;
+mod diff;
 mod explain;
 mod fault;
 mod fmt;
@@ -85,6 +86,8 @@ enum Verb {
     Run(run::Arguments),
     /// Tables, figures and verdicts from what has run, also half-way
     Report(report::Arguments),
+    /// What is different between two reports; exits with 1 if anything is
+    Diff(diff::Arguments),
     /// What is done, under way, failed, missing
     Status(status::Arguments),
     /// Explain a diagnostic by its code, or a placement by its name
@@ -118,6 +121,7 @@ pub fn main() -> ExitCode {
         Verb::Plan(arguments) => plan::plan(&arguments, manner),
         Verb::Run(arguments) => run::run(&arguments, manner),
         Verb::Report(arguments) => report::report(&arguments, manner),
+        Verb::Diff(arguments) => diff::diff(&arguments),
         Verb::Explain(arguments) => explain::explain(&arguments),
         Verb::Help(arguments) => explain::help(&arguments),
         Verb::Lsp => lsp::lsp(),

@@ -21,6 +21,9 @@ pub struct Arguments {
     /// Through a minijinja template of your own; its ending decides how text is escaped (.html, .md, .tex, .csv)
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
     template: Option<PathBuf>,
+    /// Write each panel of each figure there as an SVG file, besides the report
+    #[arg(long, value_name = "FOLDER")]
+    figures: Option<PathBuf>,
     /// Exit with 1 if a claim is refuted or undecided
     #[arg(long)]
     check: bool,
@@ -29,6 +32,7 @@ pub struct Arguments {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     Md,
+    Text,
     Html,
     Tex,
     Csv,
@@ -48,6 +52,7 @@ pub fn report(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
         None => {
             let form = match arguments.format {
                 Format::Md => Form::Markdown,
+                Format::Text => Form::Text,
                 Format::Html => Form::Html,
                 Format::Tex => Form::Latex,
                 Format::Csv => Form::Csv,
@@ -56,6 +61,15 @@ pub fn report(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
             render(&findings, form).map_err(|error| Fault::Machine(error.to_string()))?
         }
     };
+    if let Some(folder) = &arguments.figures {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| Fault::Machine(format!("cannot make `{}`: {error}", folder.display())))?;
+        for figure in &findings.figures {
+            for (number, panel) in (1..).zip(&figure.panels) {
+                output::deliver(&panel.file(), Some(&folder.join(format!("{}-{number}.svg", figure.name))))?;
+            }
+        }
+    }
     output::deliver(&text, arguments.out.as_deref())?;
     Ok(if arguments.check && !findings.all_supported() { Outcome::Failed } else { Outcome::Done })
 }

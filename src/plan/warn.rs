@@ -11,6 +11,7 @@ use super::run::PlannedRun;
 use super::world::World;
 use crate::budget::identity;
 use crate::data::facts::Corpus;
+use crate::stats::{Estimate, LEVEL};
 use crate::study::{Init, Metric, Study, TeacherSource};
 use crate::timeline::FirstValues;
 
@@ -53,11 +54,32 @@ pub(super) fn warnings(study: &Study, worlds: &[World], runs: &[PlannedRun], gra
             warnings.push(format!("{} has no teacher: kl is not measured", run.name));
         }
     }
+    warnings.extend(seeds(study));
     warnings.extend(obstacles(study, graph).into_iter().map(|reason| format!("cannot run: {reason}")));
     let mut said = BTreeSet::new();
     warnings.retain(|warning| said.insert(warning.clone()));
     warnings
 }
+
+/// A study of so few seeds that no claim of it can be decided, or hardly any, and how many would do.
+fn seeds(study: &Study) -> Option<String> {
+    let half = |n: usize| Estimate { n, mean: 0.0, sd: Some(1.0) }.half_width(LEVEL);
+    let enough = half(ENOUGH)?;
+    match study.seeds.len() {
+        _ if study.claims.is_empty() => None,
+        1 => Some(format!(
+            "one seed decides no claim, whatever comes out: 2 seeds give an interval, {ENOUGH} decide a difference of {enough:.1} of its standard deviations"
+        )),
+        2 => Some(format!(
+            "2 seeds decide a claim only where the difference is {:.1} of its standard deviations or more; {ENOUGH} do at {enough:.1}",
+            half(2)?
+        )),
+        _ => None,
+    }
+}
+
+/// Seeds of a study that can see a difference of about its own spread.
+const ENOUGH: usize = 5;
 
 /// What forbids running, each once.
 pub(super) fn obstacles(study: &Study, graph: &Graph) -> Vec<String> {

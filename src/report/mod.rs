@@ -9,6 +9,7 @@
 //! it that is an aggregate says how many runs it rests on and why others are left out.
 
 mod claims;
+mod compare;
 mod curves;
 mod escape;
 mod figure;
@@ -18,6 +19,7 @@ mod layout;
 mod methods;
 pub mod model;
 pub mod number;
+mod plain;
 mod reading;
 pub mod render;
 pub mod story;
@@ -25,6 +27,7 @@ mod strict;
 mod tables;
 mod threats;
 
+pub use compare::differences;
 pub use findings::findings;
 pub use model::Findings;
 pub use render::{Form, RenderError, render, render_with};

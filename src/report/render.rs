@@ -1,4 +1,4 @@
-//! Findings to text: Markdown, HTML, LaTeX, CSV, JSON, or through a user's own template.
+//! Findings to text: Markdown, HTML, LaTeX, CSV, JSON, a terminal's text, or through a user's own template.
 //!
 //! Owns escaping and the bounds on templates. A template sees [`super::model::Findings`] and nothing else: no file, no clock, no network;
 //! its loops and its output are bounded. Escaping follows the ending of the template's name (`.html`, `.md`, `.tex`, `.csv`) in every position.
@@ -10,7 +10,7 @@ use minijinja::{AutoEscape, Environment, Output, State, UndefinedBehavior, Value
 
 use super::figure::paint;
 use super::model::Findings;
-use super::{escape, latex, layout, strict};
+use super::{escape, latex, layout, plain, strict};
 
 /// What a report can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub enum Form {
     Html,
     /// For a paper: compiles on its own, and as `\\input`.
     Latex,
+    /// For a terminal.
+    Text,
     /// All cells of all tables, one a line, in full precision.
     Csv,
     /// [`Findings`] as they are.
@@ -56,6 +58,7 @@ pub fn render(findings: &Findings, form: Form) -> Result<String, RenderError> {
         Form::Markdown => render_with(findings, "report.md", MARKDOWN),
         Form::Html => render_with(findings, "report.html", HTML),
         Form::Latex => render_with(findings, "report.tex", LATEX),
+        Form::Text => Ok(plain::plain(findings)),
         Form::Csv => render_with(findings, "report.csv", CSV),
         Form::Json => serde_json::to_string_pretty(findings).map(|text| text + "\n").map_err(|error| RenderError {
             template: "report.json".to_owned(),
