@@ -60,7 +60,10 @@ pub fn gather(study: &Study, folder: &Path, reach: &Reach<'_>) -> Facts {
 fn checkpoint(folder: &Path, name: &str, reach: &Reach<'_>) -> Found<Checkpoint> {
     match Hub::open(folder, name) {
         Ok(hub) if reach.most_bytes.is_some_and(|most| hub.tensors.bytes() > most) => Found::Absent(TOO_LARGE.to_owned()),
-        Ok(Hub { model, context, tensors }) => Found::Known(Checkpoint { model, context, weights: weights(&tensors) }),
+        Ok(Hub { model, context, tensors }) => match weights(&tensors) {
+            Ok(weights) => Found::Known(Checkpoint { model, context, weights }),
+            Err(error) => Found::Broken(error.to_string()),
+        },
         Err(error @ HubError::Absent(_)) => Found::Absent(error.to_string()),
         Err(error @ HubError::Broken { .. }) => Found::Broken(error.to_string()),
     }
@@ -74,14 +77,14 @@ fn start(folder: &Path, file: &str, reach: &Reach<'_>) -> Found<Weights> {
     };
     match Tensors::of_file(&path) {
         Ok(tensors) if reach.most_bytes.is_some_and(|most| tensors.bytes() > most) => Found::Absent(TOO_LARGE.to_owned()),
-        Ok(tensors) => Found::Known(weights(&tensors)),
+        Ok(tensors) => weights(&tensors).map_or_else(|error| Found::Broken(error.to_string()), Found::Known),
         Err(error) => Found::Broken(error.to_string()),
     }
 }
 
-fn weights(tensors: &Tensors) -> Weights {
+fn weights(tensors: &Tensors) -> Result<Weights, HubError> {
     let shapes = tensors.shapes().map(|(name, shape)| (name.to_owned(), shape.to_vec()));
-    Weights { content: tensors.content(), tensors: shapes.collect() }
+    Ok(Weights { content: tensors.content()?, tensors: shapes.collect() })
 }
 
 const TOO_LARGE: &str = "its weights are too large to be read now";

@@ -6,14 +6,17 @@
 //! context, truncation or temperature than its own.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 
+use super::streamed::{Streamed, batches, grouped};
 use super::teacher::OnlineTeacher;
-use super::{disk, refused, together};
+use super::{disk, imported, refused, together};
 use crate::budget::params::vocabulary;
 use crate::data::corpus::Part;
 use crate::data::{Batch, Reader};
@@ -48,6 +51,13 @@ impl LogitsHeader {
     }
     fn sequence_bytes(&self) -> usize {
         self.context * self.token_bytes()
+    }
+    /// File and sequences of a part.
+    fn part(&self, part: Part) -> (&'static str, u64) {
+        match part {
+            Part::Train => ("train.logits", self.train),
+            Part::Holdout => ("holdout.logits", self.holdout),
+        }
     }
 }
 
@@ -128,6 +138,35 @@ impl Logits {
     }
 }
 
+impl Logits {
+    /// By how much the log-probabilities of a token differ at most from those that are kept.
+    fn apart(&self, part: Part, sequence: u64, position: usize, logs: &[f32]) -> f64 {
+        let map = match part {
+            Part::Train => self.train.as_deref(),
+            Part::Holdout => self.holdout.as_deref(),
+        };
+        let at = sequence as usize * self.header.sequence_bytes() + position * self.header.token_bytes();
+        let cell = map.and_then(|map| map.get(at..at + self.header.token_bytes())).unwrap_or(&[]);
+        let words: Vec<[u8; 4]> = cell.chunks_exact(4).map(|word| [word[0], word[1], word[2], word[3]]).collect();
+        let of = |token: usize, kept: &[u8; 4]| -> f64 {
+            let own = logs.get(token).copied().unwrap_or(f32::NAN);
+            let apart = f64::from((f32::from_le_bytes(*kept) - own).abs());
+            // What has no mass has no difference either.
+            if own == f32::NEG_INFINITY && f32::from_le_bytes(*kept) == own { 0.0 } else { apart }
+        };
+        let most = |differences: &mut dyn Iterator<Item = f64>| {
+            differences.fold(0.0, |most: f64, next| if next.is_nan() { next } else { most.max(next) })
+        };
+        match self.header.top {
+            None => most(&mut words.iter().enumerate().map(|(token, kept)| of(token, kept))),
+            Some(top) => {
+                let tokens = words.iter().take(top).map(|word| u32::from_le_bytes(*word) as usize);
+                most(&mut tokens.zip(words.iter().skip(top)).map(|(token, kept)| of(token, kept)))
+            }
+        }
+    }
+}
+
 /// The K most likely tokens of each row (ties: the smaller token first) with their log-probabilities, and that of the rest.
 pub fn truncate(logs: &[f32], top: usize) -> (Vec<u32>, Vec<f32>) {
     let before = |a: &u32, b: &u32| logs[*b as usize].total_cmp(&logs[*a as usize]).then(a.cmp(b));
@@ -156,14 +195,65 @@ struct Written {
     holdout: u64,
 }
 
+impl Written {
+    fn part(&mut self, part: Part) -> &mut u64 {
+        match part {
+            Part::Train => &mut self.train,
+            Part::Holdout => &mut self.holdout,
+        }
+    }
+}
+
+/// Who speaks: a teacher of ours from memory, one of others layer by layer.
+enum Speaker<'a, D: Home> {
+    Whole(Box<OnlineTeacher<f32, D>>),
+    Streamed(Streamed<'a, D>),
+}
+
+impl<'a, D: Home> Speaker<'a, D> {
+    fn open(device: &D, node: &'a TeacherLogits, lies: &Path, desk: &Desk<'_>) -> Result<Self, Failure> {
+        Ok(match &node.folder {
+            Some(folder) => Self::Streamed(Streamed::new(device, &node.model, imported::open(&lies.join(folder))?.tensors)?),
+            None => {
+                let trained = (desk.finished)(&node.teacher);
+                Self::Whole(Box::new(OnlineTeacher::load(device, &node.model, &trained, None)?))
+            }
+        })
+    }
+    /// Sequences that are worked on together.
+    fn grouped(&self, node: &TeacherLogits) -> u64 {
+        match self {
+            Self::Whole(_) => together(node.data.context) as u64,
+            Self::Streamed(_) => grouped(&node.model, node.data.context),
+        }
+    }
+    /// As [`Streamed::speak`].
+    fn speak(
+        &self,
+        device: &D,
+        group: &[Batch],
+        temperature: f64,
+        stop: &AtomicBool,
+        mut hear: impl FnMut(&[f32]),
+    ) -> Result<bool, Failure> {
+        match self {
+            Self::Streamed(teacher) => teacher.speak(device, group, temperature, stop, hear),
+            Self::Whole(teacher) => {
+                for batch in group {
+                    teacher.speak::<D::Operations>(device, batch, temperature, &mut hear)?;
+                }
+                Ok(!stop.load(Ordering::Relaxed))
+            }
+        }
+    }
+}
+
 /// Does the work of a `teacher_logits` node; `lies` is the folder of the `.exp` file.
 pub(super) fn write<D: Home>(device: &D, node: &TeacherLogits, lies: &Path, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
     let folder = desk.folder.to_owned();
     let reader = Reader::open(&(desk.finished)(&node.corpus), &node.data)
         .map_err(|error| Failure::Input(format!("the corpus: {error}")))?;
-    let lies = node.folder.as_ref().map(|folder| lies.join(folder));
-    let teacher: OnlineTeacher<f32, D> =
-        OnlineTeacher::load(device, &node.model, &(desk.finished)(&node.teacher), lies.as_deref())?;
+    let speaker = Speaker::open(device, node, lies, desk)?;
     let vocabulary = vocabulary(&node.model);
     let shards = reader.shards();
     let train = (0..node.shards.min(shards.count())).map(|shard| shards.sequences(shard).end).max().unwrap_or(0);
@@ -178,49 +268,38 @@ pub(super) fn write<D: Home>(device: &D, node: &TeacherLogits, lies: &Path, desk
         train,
         holdout: reader.holdout_sequences(),
     };
+    let read = |part: Part, range: Range<u64>| match part {
+        Part::Train => reader.train_sequences(&range.collect::<Vec<_>>()),
+        Part::Holdout => reader.holdout(range),
+    };
     let mut written: Written =
         std::fs::read(folder.join(PROGRESS)).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
     for part in [Part::Train, Part::Holdout] {
-        let (name, total) = match part {
-            Part::Train => ("train.logits", header.train),
-            Part::Holdout => ("holdout.logits", header.holdout),
-        };
-        let mut at = match part {
-            Part::Train => written.train,
-            Part::Holdout => written.holdout,
-        };
+        let (name, total) = header.part(part);
         let context = || disk(format!("cannot write {name}"));
         let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(name)).map_err(context())?;
-        let kept = at * header.sequence_bytes() as u64;
-        if file.metadata().map_err(context())?.len() < kept {
+        let mut at = *written.part(part);
+        if file.metadata().map_err(context())?.len() < at * header.sequence_bytes() as u64 {
             at = 0;
         }
         file.set_len(at * header.sequence_bytes() as u64).map_err(context())?;
         file.seek(SeekFrom::End(0)).map_err(context())?;
         let mut saved = std::time::Instant::now();
         while at < total {
-            let chunk = at..(at + together(header.context) as u64).min(total);
-            let batch = match part {
-                Part::Train => reader.train_sequences(&chunk.clone().collect::<Vec<_>>()),
-                Part::Holdout => reader.holdout(chunk.clone()),
-            };
-            let mut cells = Vec::with_capacity(batch.rows * batch.context * header.token_bytes());
-            teacher.speak::<D::Operations>(device, &batch, node.temperature, |logs| encode(&header, logs, &mut cells))?;
-            // A padded batch may be shorter than the context.
-            for row in cells.chunks(batch.context.max(1) * header.token_bytes()) {
-                file.write_all(row).map_err(context())?;
-                file.write_all(&vec![0; header.sequence_bytes() - row.len()]).map_err(context())?;
+            let end = (at + speaker.grouped(node)).min(total);
+            let group: Vec<Batch> = batches(at..end, header.context).map(|range| read(part, range)).collect();
+            let mut into = Cells::new(&header, &group, BufWriter::new(&mut file));
+            let spoken = speaker.speak(device, &group, node.temperature, desk.stop, |logs| into.add(logs))?;
+            into.finish().map_err(context())?;
+            if spoken {
+                at = end;
+                let done = at + if part == Part::Holdout { header.train } else { 0 };
+                let tokens = group.iter().map(Batch::tokens).sum();
+                (desk.tell)(Progress { done, total: header.train + header.holdout, tokens, loss: None });
             }
-            at = chunk.end;
-            let done = at + if part == Part::Holdout { header.train } else { 0 };
-            let total = header.train + header.holdout;
-            (desk.tell)(Progress { done, total, tokens: batch.tokens(), loss: None });
             if desk.stopping() || saved.elapsed() >= desk.save_every {
                 file.sync_all().map_err(context())?;
-                match part {
-                    Part::Train => written.train = at,
-                    Part::Holdout => written.holdout = at,
-                }
+                *written.part(part) = at;
                 save(&folder, PROGRESS, &written)?;
                 saved = std::time::Instant::now();
                 if desk.stopping() {
@@ -229,26 +308,81 @@ pub(super) fn write<D: Home>(device: &D, node: &TeacherLogits, lies: &Path, desk
             }
         }
         file.sync_all().map_err(context())?;
-        match part {
-            Part::Train => written.train = at,
-            Part::Holdout => written.holdout = at,
-        }
+        *written.part(part) = at;
     }
     save(&folder, HEADER, &header)?;
+    for part in [Part::Train, Part::Holdout] {
+        let (_, total) = header.part(part);
+        let mut sample = vec![0, total / 2, total.saturating_sub(1)];
+        sample.dedup();
+        sample.retain(|sequence| *sequence < total);
+        let group: Vec<Batch> = sample.iter().map(|sequence| read(part, *sequence..*sequence + 1)).collect();
+        let cache = Logits::open(&folder, header.vocabulary, header.context, header.temperature)?;
+        let mut rows = group.iter().flat_map(|batch| (0..batch.context).map(|position| (batch.sequences[0], position)));
+        let mut apart = 0.0f64;
+        let spoken = speaker.speak(device, &group, node.temperature, desk.stop, |logs| {
+            for (logs, (sequence, position)) in logs.chunks_exact(vocabulary).zip(&mut rows) {
+                apart = apart.max(cache.apart(part, sequence, position, logs));
+            }
+        })?;
+        if !spoken {
+            return Ok(Outcome::Interrupted);
+        }
+        // Sequences that run alone are summed as in company, but for products in blocks of other sizes.
+        if apart.is_nan() || apart > 1e-3 {
+            return Err(Failure::Input(format!("the teacher says something else when it is asked again: by {apart:e} nats")));
+        }
+    }
     super::phase::only(&folder, &[HEADER, "train.logits", "holdout.logits"])?;
     Ok(Outcome::Done(Default::default()))
 }
 
-/// Adds what is kept of some rows of log-probabilities.
-fn encode(header: &LogitsHeader, logs: &[f32], into: &mut Vec<u8>) {
-    for logs in logs.chunks_exact(header.vocabulary) {
-        match header.top {
-            None => into.extend(logs.iter().flat_map(|log| log.to_le_bytes())),
-            Some(top) => {
-                let (tokens, logs) = truncate(logs, top);
-                into.extend(tokens.iter().flat_map(|token| token.to_le_bytes()));
-                into.extend(logs.iter().flat_map(|log| log.to_le_bytes()));
+/// Writes what is kept of rows of log-probabilities; a padded batch may be shorter than the context.
+struct Cells<'a, W: Write> {
+    header: &'a LogitsHeader,
+    /// Tokens of each sequence that is not begun yet.
+    lengths: std::vec::IntoIter<usize>,
+    /// Rows of this one that are not written yet, and how many it has.
+    left: (usize, usize),
+    into: W,
+    said: std::io::Result<()>,
+}
+
+impl<'a, W: Write> Cells<'a, W> {
+    fn new(header: &'a LogitsHeader, group: &[Batch], into: W) -> Self {
+        let lengths: Vec<usize> = group.iter().flat_map(|batch| std::iter::repeat_n(batch.context, batch.rows)).collect();
+        Self { header, lengths: lengths.into_iter(), left: (0, 0), into, said: Ok(()) }
+    }
+    fn add(&mut self, logs: &[f32]) {
+        for logs in logs.chunks_exact(self.header.vocabulary) {
+            if self.left.0 == 0 {
+                let next = self.lengths.next().unwrap_or(0);
+                self.left = (next, next);
             }
+            let mut bytes = Vec::with_capacity(self.header.token_bytes());
+            encode(self.header, logs, &mut bytes);
+            self.left.0 -= 1;
+            if self.left.0 == 0 {
+                bytes.resize(bytes.len() + (self.header.context - self.left.1) * self.header.token_bytes(), 0);
+            }
+            if self.said.is_ok() {
+                self.said = self.into.write_all(&bytes);
+            }
+        }
+    }
+    fn finish(mut self) -> std::io::Result<()> {
+        self.said.and_then(|()| self.into.flush())
+    }
+}
+
+/// Adds what is kept of a row of log-probabilities.
+fn encode(header: &LogitsHeader, logs: &[f32], into: &mut Vec<u8>) {
+    match header.top {
+        None => into.extend(logs.iter().flat_map(|log| log.to_le_bytes())),
+        Some(top) => {
+            let (tokens, logs) = truncate(logs, top);
+            into.extend(tokens.iter().flat_map(|token| token.to_le_bytes()));
+            into.extend(logs.iter().flat_map(|log| log.to_le_bytes()));
         }
     }
 }

@@ -15,6 +15,7 @@ mod phase;
 mod sets;
 mod start;
 mod step;
+mod streamed;
 mod teacher;
 mod worker;
 

@@ -59,7 +59,7 @@ impl crate::model::Teacher for Sources {
         let names = tensor.names();
         let found = names.iter().find_map(|name| match weights {
             Weights::Ours(checkpoint) => checkpoint.params.get(*name).map(|(_, values)| values.clone()),
-            Weights::Theirs(hub) => imported::values(&hub.tensors, name).map(|(_, values)| values),
+            Weights::Theirs(hub) => imported::values(&hub.tensors, name).ok().map(|(_, values)| values),
         });
         found.ok_or_else(|| format!("the teacher has no `{}`", names[0]))
     }
@@ -69,14 +69,14 @@ impl crate::model::Teacher for Sources {
         let read = self.file.get_or_init(|| {
             let tensors = Tensors::of_file(&beside(&self.folder, file)?).map_err(|error| error.to_string())?;
             match content {
-                Some(content) if tensors.content() != content => {
+                Some(content) if tensors.content().map_err(|error| error.to_string())? != content => {
                     Err(format!("the weights in \"{file}\" have changed since the plan was made; plan again"))
                 }
                 _ => Ok(tensors),
             }
         });
         let tensors = read.as_ref().map_err(String::clone)?;
-        imported::values(tensors, name).map(|(_, values)| values).ok_or_else(|| format!("`{file}` has no tensor `{name}`"))
+        imported::values(tensors, name).map(|(_, values)| values).map_err(|error| format!("`{file}`: {error}"))
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::checkpoint::Values;
 use super::logits::Logits;
 use super::step::in_vocabulary;
-use super::{CHECKPOINT, Checkpoint, Evaluation, evaluate, imported, refused};
+use super::{CHECKPOINT, Checkpoint, imported, refused};
 use crate::budget::params::{parameters, whole};
 use crate::data::Batch;
 use crate::data::corpus::Part;
@@ -44,12 +44,17 @@ impl<E: Real, D: Device<E>> OnlineTeacher<E, D> {
         Self { model, stack, block_ends, params, step: 0 }
     }
     /// The whole model after `step` steps, with a parameter's shape and values by its name.
-    pub fn read(device: &D, model: &Model, mut values: impl FnMut(&str) -> Option<Values>, step: u64) -> Result<Self, Failure> {
+    pub fn read(
+        device: &D,
+        model: &Model,
+        mut values: impl FnMut(&str) -> Result<Values, Failure>,
+        step: u64,
+    ) -> Result<Self, Failure> {
         let (stack, block_ends) = whole(model);
         let mut params = Params::default();
         for spec in parameters(model, &stack, &block_ends) {
             let wrong = |what: String| Failure::Input(format!("the teacher's weights do not fit its model: {what}"));
-            let (shape, values) = values(&spec.name).ok_or_else(|| wrong(format!("there is no `{}`", spec.name)))?;
+            let (shape, values) = values(&spec.name)?;
             if shape != spec.shape {
                 return Err(wrong(format!("`{}` has shape {shape:?}, expected {:?}", spec.name, spec.shape)));
             }
@@ -72,7 +77,8 @@ impl<E: Real, D: Device<E>> OnlineTeacher<E, D> {
                     .check(&parameters(model, &stack, &block_ends))
                     .map_err(|error| Failure::Input(format!("the teacher's checkpoint does not fit its model: {error}")))?;
                 let step = checkpoint.meta.step;
-                Self::read(device, model, |name| checkpoint.params.swap_remove(name), step)
+                let missing = |name: &str| Failure::Input(format!("the teacher's checkpoint has no `{name}`"));
+                Self::read(device, model, |name| checkpoint.params.swap_remove(name).ok_or_else(|| missing(name)), step)
             }
         }
     }
@@ -85,23 +91,12 @@ impl<E: Real, D: Device<E>> OnlineTeacher<E, D> {
         mut hear: impl FnMut(&[E]),
     ) -> Result<(), Failure> {
         let stream = self.stream::<O>(device, batch)?;
-        let (values, width) = (stream.as_vec(), self.model.width);
-        for rows in values.chunks(ROWS * width) {
-            let some = device.try_tensor_from_vec(rows.to_vec(), (rows.len() / width, width)).map_err(refused)?;
-            let logits = O::default().head(&mut NoneTape, &some, self.network::<O>().table()).map_err(refused)?;
-            let logs = O::default().log_probabilities(&logits, temperature).map_err(refused)?;
-            hear(&logs.as_vec());
-        }
-        Ok(())
+        speak::<E, D, O>(device, (&stream, self.model.width), self.network::<O>().table(), temperature, &mut hear)
     }
     /// Logits (N, V).
     pub fn logits<O: Operations<E, D>>(&self, device: &D, batch: &Batch) -> Result<Matrix<E, D>, Failure> {
         let network = self.network::<O>();
         O::default().head(&mut NoneTape, &self.stream::<O>(device, batch)?, network.table()).map_err(refused)
-    }
-    /// What it makes of batches.
-    pub fn evaluate<O: Operations<E, D>>(&self, device: &D, batches: impl Iterator<Item = Batch>) -> Result<Evaluation, Failure> {
-        evaluate(&self.network::<O>(), device, batches, None, Without::Nothing)
     }
     fn network<O: Operations<E, D>>(&self) -> Network<'_, E, D, O> {
         Network::new(&self.model, &self.stack, &self.block_ends, &self.params, self.step)
@@ -113,6 +108,22 @@ impl<E: Real, D: Device<E>> OnlineTeacher<E, D> {
         let rows = network.rows(device, batch).map_err(refused)?;
         network.stream(&rows, Without::Nothing, |_, _| ()).map_err(refused)
     }
+}
+
+/// Log-probabilities (N, V) of what a head (V, D) reads (N, D), a stretch of rows at a time.
+pub(super) fn speak<E: Real, D: Device<E>, O: Operations<E, D>>(
+    device: &D,
+    (x, width): (&Matrix<E, D>, usize),
+    table: &Matrix<E, D>,
+    temperature: f64,
+    hear: &mut impl FnMut(&[E]),
+) -> Result<(), Failure> {
+    for rows in x.as_vec().chunks(ROWS * width) {
+        let some = device.try_tensor_from_vec(rows.to_vec(), (rows.len() / width, width)).map_err(refused)?;
+        let logits = O::default().head(&mut NoneTape, &some, table).map_err(refused)?;
+        hear(&O::default().log_probabilities(&logits, temperature).map_err(refused)?.as_vec());
+    }
+    Ok(())
 }
 
 /// The checkpoint of a finished node.

@@ -9,7 +9,7 @@ mod tensors;
 
 use std::path::{Path, PathBuf};
 
-pub use tensors::{Tensors, beside};
+pub use tensors::{Tensors, Values, beside};
 
 use crate::study::Model;
 

@@ -1,4 +1,7 @@
 //! The tensors of a safetensors file, or of a folder of shards with their index.
+//!
+//! Owns their decoding. Invariant: of a file no more than a window is mapped at a time, so that weights that do not fit into memory can be
+//! read through it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -6,7 +9,7 @@ use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
 use half::{bf16, f16};
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapOptions};
 use safetensors::tensor::Dtype;
 use safetensors::{SafeTensorError, SafeTensors};
 use serde::Deserialize;
@@ -16,12 +19,18 @@ use super::{HubError, POINTED, POINTER, broken, json};
 const WHOLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
-/// Tensors by their names in the files, which are mapped and not read.
+/// Bytes that are mapped at a time: few beside any model that is worth streaming (an assumption), many beside a page.
+const WINDOW: usize = 16 << 20;
+
+/// Tensors by their names in the files.
 #[derive(Debug, Default)]
 pub struct Tensors {
-    files: Vec<Mmap>,
+    files: Vec<(PathBuf, File)>,
     all: BTreeMap<String, Tensor>,
 }
+
+/// Shape and values in row-major order.
+pub type Values = (Vec<usize>, Vec<f32>);
 
 #[derive(Debug)]
 struct Tensor {
@@ -112,7 +121,7 @@ impl Tensors {
                 Tensor { file: self.files.len(), dtype: info.dtype, shape: info.shape.clone(), bytes: start + from..start + to };
             self.all.insert(name, tensor);
         }
-        self.files.push(map);
+        self.files.push((path.into(), file));
         Ok(())
     }
 
@@ -126,30 +135,73 @@ impl Tensors {
         self.all.values().map(|tensor| tensor.bytes.len() as u64).sum()
     }
 
-    /// A tensor's values in 32-bit floats, which hold those of every type that is read; `None`: there is none of this name.
-    pub fn values(&self, name: &str) -> Option<(&[usize], Vec<f32>)> {
+    /// A tensor's shape and values in 32-bit floats, which hold those of every type that is read; `None`: there is none of this name.
+    pub fn values(&self, name: &str) -> Option<Result<Values, HubError>> {
         let tensor = self.all.get(name)?;
-        let bytes = self.raw(tensor);
-        let values = match tensor.dtype {
-            Dtype::F32 => bytes.chunks_exact(4).map(|word| f32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect(),
-            Dtype::F16 => bytes.chunks_exact(2).map(|word| f16::from_le_bytes([word[0], word[1]]).to_f32()).collect(),
-            _ => bytes.chunks_exact(2).map(|word| bf16::from_le_bytes([word[0], word[1]]).to_f32()).collect(),
-        };
-        Some((&tensor.shape, values))
+        let elements = tensor.bytes.len() / tensor.element();
+        Some(self.decoded(tensor, 0..elements).map(|values| (tensor.shape.clone(), values)))
+    }
+
+    /// Some rows of a matrix, one after the other; `None`: there is no matrix of this name.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn rows(&self, name: &str, rows: &[u32]) -> Option<Result<Vec<f32>, HubError>> {
+        let tensor = self.all.get(name)?;
+        let [_, width] = *tensor.shape.as_slice() else { return None };
+        let mut values = Vec::with_capacity(rows.len() * width);
+        for row in rows {
+            match self.decoded(tensor, *row as usize * width..(*row as usize + 1) * width) {
+                Ok(some) => values.extend(some),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        Some(Ok(values))
     }
 
     /// A hash of names, types, shapes and values: not of how they are spread over files, and not of what else stands in these.
-    pub fn content(&self) -> String {
+    pub fn content(&self) -> Result<String, HubError> {
         let mut hasher = blake3::Hasher::new_derive_key("xrun 2026 weights v1");
         for (name, tensor) in &self.all {
-            let about = format!("{name:?} {:?} {:?}\n", tensor.dtype, tensor.shape);
-            hasher.update(about.as_bytes()).update(self.raw(tensor));
+            hasher.update(format!("{name:?} {:?} {:?}\n", tensor.dtype, tensor.shape).as_bytes());
+            self.windows(tensor, 0..tensor.bytes.len(), |bytes| {
+                hasher.update(bytes);
+            })?;
         }
-        hasher.finalize().to_hex().to_string()
+        Ok(hasher.finalize().to_hex().to_string())
     }
 
-    fn raw(&self, tensor: &Tensor) -> &[u8] {
-        &self.files[tensor.file][tensor.bytes.clone()]
+    fn decoded(&self, tensor: &Tensor, elements: Range<usize>) -> Result<Vec<f32>, HubError> {
+        let mut values = Vec::with_capacity(elements.len());
+        let bytes = elements.start * tensor.element()..elements.end * tensor.element();
+        self.windows(tensor, bytes, |bytes| match tensor.dtype {
+            Dtype::F32 => {
+                values.extend(bytes.chunks_exact(4).map(|word| f32::from_le_bytes([word[0], word[1], word[2], word[3]])));
+            }
+            Dtype::F16 => values.extend(bytes.chunks_exact(2).map(|word| f16::from_le_bytes([word[0], word[1]]).to_f32())),
+            _ => values.extend(bytes.chunks_exact(2).map(|word| bf16::from_le_bytes([word[0], word[1]]).to_f32())),
+        })?;
+        Ok(values)
+    }
+
+    /// Shows some bytes of a tensor, window by window; windows end between elements.
+    fn windows(&self, tensor: &Tensor, bytes: Range<usize>, mut see: impl FnMut(&[u8])) -> Result<(), HubError> {
+        let (path, file) = &self.files[tensor.file];
+        for at in bytes.clone().step_by(WINDOW) {
+            let (start, length) = (tensor.bytes.start + at, WINDOW.min(bytes.end - at));
+            // SAFETY: the range was compared with the file's length when it was opened, and is read only; whoever truncates the file from
+            // outside while it is read gets a bus error, as with any mapped file.
+            let map = unsafe { MmapOptions::new().offset(start as u64).len(length).map(file) };
+            see(&map.map_err(|error| broken(path)(format!("cannot be read: {error}")))?);
+        }
+        Ok(())
+    }
+}
+
+impl Tensor {
+    /// Bytes of an element.
+    fn element(&self) -> usize {
+        if self.dtype == Dtype::F32 { 4 } else { 2 }
     }
 }
 
