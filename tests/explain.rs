@@ -95,6 +95,13 @@ fn placements_are_told_by_their_equations() {
     let told = placement(&Nothing, Some(own), "post").expect("a placement of the file");
     assert!(told.starts_with("placement post(a: 2) { sublayer x + learned(0) * f(x) }\n\nMine.\n"), "{told}");
     assert!(told.contains("1 learned scalar; x passes unchanged"), "{told}");
+    // What is shared is one parameter, and what it starts at tells whether a layer can begin as nothing.
+    let shared = "placement own { sublayer { let a = learned(1), a * x + (2 - a) * f(norm(x)) } }";
+    let told = |text: &str| placement(&Nothing, Some(Source::new("own.exp", text)), "own").expect("a placement of the file");
+    assert!(told(shared).contains("1 norm; 1 learned scalar; x changes even where sublayers give 0"), "{}", told(shared));
+    assert!(told(shared).contains("New layers can start as the identity"), "{}", told(shared));
+    let half = shared.replace("learned(1)", "learned(0.5)");
+    assert!(told(&half).contains("New layers cannot start as the identity"), "{}", told(&half));
     assert_eq!(placement(&Nothing, None, "nothing"), None);
     let shipped = LIBRARY[0].1.lines().filter_map(|line| line.strip_prefix("placement ")?.split([' ', '(']).next());
     assert!(shipped.into_iter().all(|name| placement(&Nothing, None, name).is_some()));

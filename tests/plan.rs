@@ -14,7 +14,7 @@ use small::{facts, grow, joint, study};
 use xrun::plan::node::Work;
 use xrun::plan::{Key, Plan, PlanError, PlannedRun, build};
 use xrun::study::training::{Floor, RateShape, Shape};
-use xrun::study::{Data, Matched, Model, Optimizer, Quantity, Study, Training};
+use xrun::study::{Data, Matched, Model, Norm, NormKind, Optimizer, Quantity, Study, Training};
 
 fn plan(study: &Study) -> Plan {
     build(study, &facts(&study.arms[0].recipe.data)).expect("a plan")
@@ -102,6 +102,20 @@ fn a_segment_is_measured_at_both_ends() {
     let Work::Phase(phase) = &second.work else { panic!("a phase") };
     assert_eq!(phase.measures[0].1, [20, 24, 32, 40]);
     assert_eq!(run(&plan, "[pre, grow]", 0).probes.iter().map(|(_, step, _)| *step).collect::<Vec<_>>(), [20, 40, 60]);
+}
+
+/// Placements that differ in their norms alone are one where norms are nothing.
+#[test]
+fn without_norms_pre_and_post_are_the_same_work() {
+    let mut bare = study();
+    for arm in &mut bare.arms {
+        let model = Model { norm: Norm { kind: NormKind::None, eps: 0.0 }, qk_norm: false, ..(*arm.recipe.model).clone() };
+        arm.recipe.model = Arc::new(model);
+    }
+    let plan = plan(&bare);
+    assert_eq!(run(&plan, "[pre, grow]", 0).phases, run(&plan, "[post, grow]", 0).phases);
+    let (pre, post) = (run(&plan, "[pre, joint]", 0), run(&plan, "[post, joint]", 1));
+    assert_ne!(pre.phases, post.phases);
 }
 
 #[test]

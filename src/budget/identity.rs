@@ -4,9 +4,9 @@
 //! else. Invariant: where it says that the function stays, it stays up to rounding; `tests/numerics` measures it for the library.
 
 use super::params::{boundary, entry, exit, placements};
-use crate::study::Model;
 use crate::study::equation::{Equation, Moment, Scalar, Stream};
 use crate::study::placement::Body;
+use crate::study::{Model, NormKind};
 use crate::timeline::{FirstValues, LayerId, Segment};
 
 /// Whether the layers that `after` adds as identity to the stack of `before` change no value of the model.
@@ -51,16 +51,24 @@ impl View<'_> {
             (Body::Layer(branches), _) | (Body::Sublayers { .. }, Body::Layer(branches)) => vec![branches.at(&moment)],
             (Body::Sublayers { attention, .. }, Body::Sublayers { ffn, .. }) => vec![attention.at(&moment), ffn.at(&moment)],
         };
-        equations.into_iter().map(|equation| worked_out(equation, &moment)).collect()
+        equations.into_iter().map(|equation| self.worked_out(equation, &moment)).collect()
     }
     /// What stands behind a layer that ends a block.
     fn boundary(&self, layer: LayerId) -> Option<Equation> {
         let place = self.place(layer).filter(|place| self.segment.block_ends.contains(&(place + 1)))?;
-        boundary(self.model, place).map(|equation| worked_out(equation, &self.moment(place + 1)))
+        boundary(self.model, place).map(|equation| self.worked_out(equation, &self.moment(place + 1)))
     }
     /// The equation of entry or exit.
     fn end(&self, equation: Option<&Equation>) -> Option<Equation> {
-        equation.map(|equation| worked_out(equation, &self.moment(0)))
+        equation.map(|equation| self.worked_out(equation, &self.moment(0)))
+    }
+    /// An equation with the numbers that its factors and starts have at a moment, and the norms that the model has.
+    fn worked_out(&self, equation: &Equation, moment: &Moment) -> Equation {
+        let bare = self.model.norm.kind == NormKind::None;
+        equation.replaced(&|part| {
+            let part = part.with_scalar(|scalar| Scalar::Number(scalar.at(moment)));
+            if bare { part.bare() } else { part }
+        })
     }
 }
 
@@ -88,27 +96,5 @@ fn of(stream: &Stream, bound: &[Option<f64>]) -> Option<f64> {
         Stream::Add(left, right) => Some(of(left, bound)? + of(right, bound)?),
         Stream::Subtract(left, right) => Some(of(left, bound)? - of(right, bound)?),
         Stream::Stop(input) => of(input, bound),
-    }
-}
-
-/// An equation with the numbers that its factors and starts have at a moment.
-fn worked_out(equation: &Equation, moment: &Moment) -> Equation {
-    let stream = |stream| number_in(stream, moment);
-    Equation { bindings: equation.bindings.iter().map(stream).collect(), result: stream(&equation.result) }
-}
-
-fn number_in(stream: &Stream, moment: &Moment) -> Stream {
-    let inner = |input: &Stream| Box::new(number_in(input, moment));
-    let number = |scalar: &Scalar| Scalar::Number(scalar.at(moment));
-    match stream {
-        Stream::X | Stream::Embedded | Stream::Bound(_) => stream.clone(),
-        Stream::Norm { slot, input } => Stream::Norm { slot: *slot, input: inner(input) },
-        Stream::Sublayer { sublayer, input } => Stream::Sublayer { sublayer: *sublayer, input: inner(input) },
-        Stream::Gain { slot, start, input } => Stream::Gain { slot: *slot, start: number(start), input: inner(input) },
-        Stream::Learned { slot, start, input } => Stream::Learned { slot: *slot, start: number(start), input: inner(input) },
-        Stream::Scale { factor, input } => Stream::Scale { factor: number(factor), input: inner(input) },
-        Stream::Add(left, right) => Stream::Add(inner(left), inner(right)),
-        Stream::Subtract(left, right) => Stream::Subtract(inner(left), inner(right)),
-        Stream::Stop(input) => Stream::Stop(inner(input)),
     }
 }

@@ -45,7 +45,7 @@ pub enum FirstValue {
         /// Scale by the placement.
         factor: f64,
     },
-    /// The same everywhere: 1 for norms, `start` for gains and learned scalars, 0 for shifts.
+    /// The same everywhere: 1 for norms, `start` for gains and learned scalars, 0 for shifts, alpha for the scalar of a Dynamic Tanh.
     Constant(f64),
     /// A tensor of the teacher.
     Teacher(TeacherTensor),
@@ -89,7 +89,7 @@ pub enum Group {
     Head,
     /// A matrix of a layer.
     Matrix,
-    /// Weights or shifts of a norm; q and k norms too.
+    /// Weights, shifts and scalars of a norm; q and k norms too.
     Norm,
     /// Gains and learned scalars.
     Gain,
@@ -281,8 +281,24 @@ impl List<'_> {
         let normed =
             [("q_norm", qkv_norm || self.model.qk_norm), ("k_norm", qkv_norm || self.model.qk_norm), ("v_norm", qkv_norm)];
         for (short, _) in normed.into_iter().filter(|(_, present)| *present) {
-            let first = self.constant(1.0);
-            self.push(format!("{layer}.attention.{short}"), vec![head_dim], first, Group::Norm, Some(id));
+            self.norm(format!("{layer}.attention.{short}"), head_dim, self.constant(1.0), false, Some(id));
+        }
+    }
+
+    /// The parameters of a norm over `width` channels, if its kind has any; those of heads have no shift.
+    fn norm(&mut self, name: String, width: usize, weight: FirstValue, shifted: bool, layer: Option<LayerId>) {
+        let (biased, alpha) = match self.model.norm.kind {
+            NormKind::Rms => (false, None),
+            NormKind::Layer { bias } => (bias, None),
+            NormKind::Dyt { alpha } => (true, Some(alpha)),
+            NormKind::None => return,
+        };
+        self.push(name.clone(), vec![width], weight, Group::Norm, layer);
+        if let Some(alpha) = alpha {
+            self.push(format!("{name}.alpha"), vec![1], self.constant(alpha), Group::Norm, layer);
+        }
+        if biased && shifted {
+            self.push(format!("{name}.bias"), vec![width], self.constant(0.0), Group::Norm, layer);
         }
     }
 
@@ -302,18 +318,12 @@ impl List<'_> {
     /// Norms, gains and learned scalars of one equation. `around`: outside layers, where norms may start as the teacher's last.
     fn equation(&mut self, prefix: &str, equation: &Equation, moment: &Moment, layer: Option<LayerId>, around: bool) {
         let width = self.model.width;
-        let biased = matches!(self.model.norm.kind, NormKind::Layer { bias: true });
         let from_teacher = around && matches!(self.model.head, Embedding::Teacher { .. });
         for stream in streams(equation) {
             walk(stream, &mut |part| match part {
                 Stream::Norm { slot, .. } => {
-                    let name = slot_name(prefix, "norm", *slot);
                     let first = if from_teacher { FirstValue::Teacher(TeacherTensor::FinalNorm) } else { self.constant(1.0) };
-                    self.push(name.clone(), vec![width], first, Group::Norm, layer);
-                    if biased {
-                        let first = self.constant(0.0);
-                        self.push(format!("{name}.bias"), vec![width], first, Group::Norm, layer);
-                    }
+                    self.norm(slot_name(prefix, "norm", *slot), width, first, true, layer);
                 }
                 Stream::Gain { slot, start, .. } => {
                     let first = self.constant(start.at(moment));

@@ -19,6 +19,8 @@ pub(super) const NORM: Norm = Norm { kind: NormKind::Rms, eps: NORM_EPS };
 pub(super) const NORM_EPS: f64 = 1e-6;
 /// `bias` of a layer norm.
 pub(super) const NORM_BIAS: bool = true;
+/// `alpha` of a Dynamic Tanh.
+pub(super) const NORM_ALPHA: f64 = 0.5;
 /// `positions`.
 pub(super) const POSITIONS: Positions = Positions::Rope { base: ROPE_BASE };
 /// `base` of RoPE.
@@ -81,6 +83,7 @@ const REASONS: &[(Kind, &str, &str)] = &[
     (Kind::Model, "norm", "RMSNorm (1910.07467) with the eps of Qwen3 and Llama 1"),
     (Kind::Model, "norm.eps", "the eps of Qwen3 and Llama 1"),
     (Kind::Model, "norm.bias", "layer norm as it was published (1607.06450)"),
+    (Kind::Model, "norm.alpha", "what 2503.10622 uses but for large language models, for which it is tuned by width"),
     (Kind::Model, "qk_norm", "off unless asked for"),
     (Kind::Model, "placement", "what most models of the field use (2002.04745)"),
     (Kind::Model, "positions", "RoPE (2104.09864) with the base of that paper"),

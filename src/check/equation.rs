@@ -1,7 +1,8 @@
 //! The algebra of placements: from expressions to streams, scalars and learned factors.
 //!
 //! Owns what may be written in an equation: `f` exactly once (a `layer` names `attention` and `ffn`, each once), norms that count up
-//! in the order of the text, factors only before streams. Knows no model: the same equation serves any.
+//! in the order of the text, factors only before streams. A sum of learned factors is spread over its stream, which then has a name of its
+//! own: (1 − a) s is s − a s. Knows no model: the same equation serves any.
 
 use super::Checker;
 use super::record::{Env, Scope};
@@ -50,14 +51,31 @@ impl Place {
 enum Term {
     Scalar(Scalar),
     Stream(Stream),
-    /// A product with learned factors that waits for its stream, first factor first.
-    Factors(Vec<Factor>),
+    /// Learned factors that wait for their stream.
+    Factors(Factors),
 }
 
+/// A product, first factor first.
+type Factors = Vec<Factor>;
+
+#[derive(Clone)]
 enum Factor {
     Scalar(Scalar),
     Gain { slot: usize, start: Scalar },
     Learned { slot: usize, start: Scalar },
+    Add(Factors, Factors),
+    Subtract(Factors, Factors),
+}
+
+impl Factor {
+    /// How many numbers and operations it is made of.
+    fn terms(&self) -> usize {
+        1 + match self {
+            Factor::Scalar(scalar) => scalar.terms(),
+            Factor::Gain { start, .. } | Factor::Learned { start, .. } => start.terms(),
+            Factor::Add(a, b) | Factor::Subtract(a, b) => a.iter().chain(b).map(Factor::terms).sum(),
+        }
+    }
 }
 
 /// Reads one equation.
@@ -74,6 +92,8 @@ pub(super) struct Reader<'c, 'a> {
     bound: Vec<(&'a str, usize)>,
     /// `let`s that are scalars.
     scalars: Vec<(&'a str, Scalar)>,
+    /// `let`s that are learned factors.
+    factors: Vec<(&'a str, Factors)>,
     bindings: Vec<Stream>,
     /// Terms made so far.
     terms: usize,
@@ -107,6 +127,7 @@ impl<'c, 'a> Reader<'c, 'a> {
             ffn: Vec::new(),
             bound: Vec::new(),
             scalars: Vec::new(),
+            factors: Vec::new(),
             bindings: Vec::new(),
             terms: 0,
             fine: true,
@@ -156,8 +177,7 @@ impl<'c, 'a> Reader<'c, 'a> {
                         return self.fail(Diagnostic::error("unexpected-words", "expected one expression", binding.value.span));
                     };
                     let name = binding.name.text.as_str();
-                    if self.bound.iter().any(|(known, _)| *known == name) || self.scalars.iter().any(|(known, _)| *known == name)
-                    {
+                    if self.named().any(|known| known == name) {
                         let message = format!("`{name}` is given twice");
                         self.fail::<()>(Diagnostic::error("given-twice", message, binding.name.span));
                     }
@@ -167,11 +187,7 @@ impl<'c, 'a> Reader<'c, 'a> {
                             self.bindings.push(stream);
                         }
                         Some(Term::Scalar(scalar)) => self.scalars.push((name, scalar)),
-                        Some(Term::Factors(_)) => {
-                            let message = "a learned factor cannot be shared yet";
-                            self.fail::<()>(Diagnostic::error("not-yet-supported", message, value.span));
-                            self.scalars.push((name, Scalar::Number(f64::NAN)));
-                        }
+                        Some(Term::Factors(factors)) => self.factors.push((name, factors)),
                         // Later uses of the name stay silent.
                         None => {
                             self.fine = false;
@@ -191,6 +207,12 @@ impl<'c, 'a> Reader<'c, 'a> {
             Some(result) => result,
             None => self.fail(Diagnostic::error("missing-value", "an equation ends with its result", block.span)),
         }
+    }
+
+    /// Names that `let`s of the equation have given.
+    fn named(&self) -> impl Iterator<Item = &'a str> {
+        let streams = self.bound.iter().map(|(name, _)| *name);
+        streams.chain(self.scalars.iter().map(|(name, _)| *name)).chain(self.factors.iter().map(|(name, _)| *name))
     }
 
     fn stream(&mut self, expr: &'a Expr, scope: Scope<'_, 'a>) -> Option<Stream> {
@@ -269,6 +291,10 @@ impl<'c, 'a> Reader<'c, 'a> {
             let scalar = scalar.clone();
             return self.count(terms).map(|()| Term::Scalar(scalar));
         }
+        if let Some((_, factors)) = self.factors.iter().find(|(known, _)| *known == name) {
+            let factors = factors.clone();
+            return self.count(factors.iter().map(Factor::terms).sum()).map(|()| Term::Factors(factors));
+        }
         // A name of the algebra cannot be bound; where one is, that has been said.
         let meaning = if RESERVED.contains(&name) { None } else { self.checker.meaning(name, scope) };
         match meaning {
@@ -305,9 +331,7 @@ impl<'c, 'a> Reader<'c, 'a> {
                 if self.checker.is_broken(bindings.unit, name) || self.checker.is_unreadable(self.span) {
                     return None;
                 }
-                let known = bindings.parameters.keys().chain(bindings.lets.keys()).copied();
-                let known =
-                    known.chain(self.bound.iter().map(|(name, _)| *name)).chain(self.scalars.iter().map(|(name, _)| *name));
+                let known = bindings.parameters.keys().chain(bindings.lets.keys()).copied().chain(self.named());
                 let known = known.chain(bindings.outer.iter().map(|(field, _)| *field));
                 let known = known.chain(["x", "x0", "l", "L", "L_active", "step"]);
                 let message = format!("nothing is called `{name}` in this equation");
@@ -351,27 +375,23 @@ impl<'c, 'a> Reader<'c, 'a> {
             }
             (Operator::Times, Term::Stream(input), Term::Factors(factors))
             | (Operator::Times, Term::Factors(factors), Term::Stream(input)) => {
-                Some(Term::Stream(factors.into_iter().rev().fold(input, apply)))
-            }
-            (Operator::Times, Term::Factors(mut factors), Term::Scalar(scalar)) => {
-                factors.push(Factor::Scalar(scalar));
-                Some(Term::Factors(factors))
-            }
-            (Operator::Times, Term::Scalar(scalar), Term::Factors(mut factors)) => {
-                factors.insert(0, Factor::Scalar(scalar));
-                Some(Term::Factors(factors))
+                Some(Term::Stream(factors.into_iter().rev().fold(input, |input, factor| self.apply(input, factor))))
             }
             (Operator::Over, Term::Factors(mut factors), Term::Scalar(scalar)) => {
                 factors.push(Factor::Scalar(divide(Scalar::Number(1.0), scalar)));
                 Some(Term::Factors(factors))
             }
-            (Operator::Times, Term::Factors(mut factors), Term::Factors(more)) => {
-                factors.extend(more);
-                Some(Term::Factors(factors))
+            (Operator::Plus | Operator::Minus, Term::Factors(_), Term::Stream(_))
+            | (Operator::Plus | Operator::Minus, Term::Stream(_), Term::Factors(_)) => {
+                let said = Diagnostic::error("wrong-type", "a stream and a learned factor cannot be added", at);
+                self.fail(said.hint("multiply the factor with a stream"))
             }
-            (Operator::Plus | Operator::Minus, Term::Factors(_), _) | (Operator::Plus | Operator::Minus, _, Term::Factors(_)) => {
-                let said = Diagnostic::error("not-yet-supported", "a learned factor cannot be part of a sum", at);
-                self.fail(said.hint("write the product of each factor with its stream"))
+            (Operator::Plus | Operator::Minus | Operator::Times, Term::Factors(a), Term::Factors(b)) => joined(operator, a, b),
+            (Operator::Plus | Operator::Minus | Operator::Times, Term::Factors(a), Term::Scalar(b)) => {
+                joined(operator, a, vec![Factor::Scalar(b)])
+            }
+            (Operator::Plus | Operator::Minus | Operator::Times, Term::Scalar(a), Term::Factors(b)) => {
+                joined(operator, vec![Factor::Scalar(a)], b)
             }
             (Operator::Plus | Operator::Minus, ..) => {
                 let said = Diagnostic::error("wrong-type", "a stream and a number cannot be added", at);
@@ -383,6 +403,41 @@ impl<'c, 'a> Reader<'c, 'a> {
             (Operator::About | Operator::Less | Operator::LessEqual | Operator::Greater, ..)
             | (Operator::GreaterEqual | Operator::Equal | Operator::NotEqual, ..) => self.fail(comparison(at)),
         }
+    }
+
+    /// A stream times a factor.
+    fn apply(&mut self, input: Stream, factor: Factor) -> Stream {
+        match factor {
+            Factor::Scalar(factor) => scale(factor, input),
+            Factor::Gain { slot, start } => Stream::Gain { slot, start, input: Box::new(input) },
+            Factor::Learned { slot, start } => Stream::Learned { slot, start, input: Box::new(input) },
+            Factor::Add(a, b) => {
+                let [a, b] = self.spread(input, [a, b]);
+                Stream::Add(a, b)
+            }
+            Factor::Subtract(a, b) => {
+                let [a, b] = self.spread(input, [a, b]);
+                Stream::Subtract(a, b)
+            }
+        }
+    }
+
+    /// A stream times each of two products: it is worked out once.
+    fn spread(&mut self, input: Stream, products: [Factors; 2]) -> [Box<Stream>; 2] {
+        let shared = match input {
+            Stream::X | Stream::Embedded | Stream::Bound(_) => input,
+            input => {
+                self.bindings.push(input);
+                Stream::Bound(self.bindings.len() - 1)
+            }
+        };
+        products.map(|factors| {
+            let times = |input, factor| match factor {
+                Factor::Scalar(Scalar::Number(1.0)) => input,
+                factor => self.apply(input, factor),
+            };
+            Box::new(factors.into_iter().rev().fold(shared.clone(), times))
+        })
     }
 
     fn arithmetic(&mut self, operator: Operator, at: Span, a: Scalar, b: Scalar, span: Span) -> Option<Term> {
@@ -521,13 +576,16 @@ fn scale(factor: Scalar, input: Stream) -> Stream {
     Stream::Scale { factor, input: Box::new(input) }
 }
 
-fn apply(input: Stream, factor: Factor) -> Stream {
-    let input = Box::new(input);
-    match factor {
-        Factor::Scalar(factor) => Stream::Scale { factor, input },
-        Factor::Gain { slot, start } => Stream::Gain { slot, start, input },
-        Factor::Learned { slot, start } => Stream::Learned { slot, start, input },
-    }
+/// A sum, difference or product of factors.
+fn joined(operator: Operator, mut a: Factors, b: Factors) -> Option<Term> {
+    Some(Term::Factors(match operator {
+        Operator::Plus => vec![Factor::Add(a, b)],
+        Operator::Minus => vec![Factor::Subtract(a, b)],
+        _ => {
+            a.extend(b);
+            a
+        }
+    }))
 }
 
 /// A product; 1 is left out.

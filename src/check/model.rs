@@ -51,6 +51,7 @@ impl<'a> Checker<'a> {
         let shape = shape?;
         let norm = self.or_default(record, "norm", norm?, "rms(eps: 1e-6)", defaults::NORM);
         let qk_norm = self.or_default(record, "qk_norm", qk_norm?, "off", false);
+        self.heads_have_norms(record, norm, qk_norm)?;
         let positions = self.or_default(record, "positions", positions?, "rope(base: 10_000)", defaults::POSITIONS);
         if matches!(positions, Positions::Rope { .. }) {
             self.even(record, &shape)?;
@@ -176,23 +177,44 @@ impl<'a> Checker<'a> {
     }
 
     fn norm(&self, record: &Record<'a>, words: &mut Words<'_, 'a>) -> Option<Norm> {
-        let (kind, part) = words.one_of("a normalisation", &["rms", "layer"])?;
-        let parameters: &[&'static str] = if kind == "rms" { &["eps"] } else { &["eps", "bias"] };
+        let (kind, part) = words.one_of("a normalisation", &["rms", "layer", "dyt", "none"])?;
+        let parameters: &[&'static str] = match kind {
+            "rms" => &["eps"],
+            "layer" => &["eps", "bias"],
+            "dyt" => &["alpha"],
+            _ => &[],
+        };
         let taken = self.arguments(part, parameters, words.given);
-        let eps = taken.read("eps", words, |words| words.real_that("a positive number", |eps| eps > 0.0));
+        let positive = |name| taken.read(name, words, |words| words.real_that("a positive number", |number| number > 0.0));
+        let (eps, alpha) = (positive("eps"), positive("alpha"));
         let bias = taken.read("bias", words, |words| Some(words.one_of("`yes` or `no`", &["yes", "no"])?.0 == "yes"));
-        let eps = match eps? {
-            Some(eps) => eps.value,
-            None => {
-                self.fill(record, "norm.eps", "1e-6");
-                defaults::NORM_EPS
+        let (eps, alpha) = (eps?.map(|eps| eps.value), alpha?.map(|alpha| alpha.value));
+        let eps = || self.or_default(record, "norm.eps", eps, "1e-6", defaults::NORM_EPS);
+        let norm = match kind {
+            "rms" => Norm { kind: NormKind::Rms, eps: eps() },
+            "layer" => {
+                let eps = eps();
+                Norm { kind: NormKind::Layer { bias: self.or_default(record, "norm.bias", bias?, "yes", defaults::NORM_BIAS) }, eps }
             }
+            "dyt" => {
+                let alpha = self.or_default(record, "norm.alpha", alpha, "0.5", defaults::NORM_ALPHA);
+                Norm { kind: NormKind::Dyt { alpha }, eps: 0.0 }
+            }
+            _ => Norm { kind: NormKind::None, eps: 0.0 },
         };
-        let kind = match kind {
-            "rms" => NormKind::Rms,
-            _ => NormKind::Layer { bias: self.or_default(record, "norm.bias", bias?, "yes", defaults::NORM_BIAS) },
-        };
-        (!taken.poisoned).then_some(Norm { kind, eps })
+        (!taken.poisoned).then_some(norm)
+    }
+
+    /// `norm none` leaves nothing that queries and keys could be normalised by.
+    fn heads_have_norms(&self, record: &Record<'a>, norm: Norm, qk_norm: bool) -> Option<()> {
+        if !qk_norm || norm.kind != NormKind::None {
+            return Some(());
+        }
+        let (Some(norm), Some(heads)) = (record.field("norm"), record.field("qk_norm")) else { return Some(()) };
+        let (at, other) = self.blamed(record, ("qk_norm", heads.value_span()), ("norm", norm.value_span()));
+        let said = Diagnostic::error("excluding-fields", "queries and keys cannot be normalised by `norm none`", at);
+        let said = said.note_at(other.1, format!("`{}` is given here", other.0));
+        self.fail(said.hint("leave `qk_norm` off, or take another norm"))
     }
 
     fn positions(&self, record: &Record<'a>, words: &mut Words<'_, 'a>) -> Option<Positions> {

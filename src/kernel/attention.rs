@@ -4,7 +4,7 @@
 //! and scores of one block at a time exist; the reverse pass makes them anew from the saved log-sum-exp (2205.14135) in tiles of
 //! [`TILE`] queries. Heads whose width is not a multiple of sixteen are padded with zeros, which change no product.
 
-use super::norm::{Norm, norm, norm_backward};
+use super::norm::{Norm, NormSlopes, norm, norm_backward};
 use super::rotate::Rotations;
 use super::simd::{LANES, across, exp, largest, multiversion};
 use super::sums::dot_all;
@@ -163,8 +163,8 @@ pub fn attention(
     }
 }
 
-/// Of [`attention`]: `dqkv` from `d_out`, the saved `out` and `lse`; the norms' weights' gradients are added to `dnorms` (q, k, v; as long as
-/// the weights, empty where there is no norm).
+/// Of [`attention`]: `dqkv` from `d_out`, the saved `out` and `lse`; the norms' gradients are added to those of q, k and v (empty where there is
+/// no norm).
 #[expect(clippy::too_many_arguments, reason = "a kernel's inputs and outputs, each of which a caller holds apart")]
 pub fn attention_backward(
     shape: AttentionShape,
@@ -174,7 +174,7 @@ pub fn attention_backward(
     (out, lse): (&[f32], &[f32]),
     d_out: &[f32],
     dqkv: &mut [f32],
-    [dq_norm, dk_norm, dv_norm]: [&mut [f32]; 3],
+    [dq_norm, dk_norm, dv_norm]: &mut [NormSlopes<'_>; 3],
     work: &mut Workspace,
 ) {
     let (t, merged) = (sequence.starts.len(), shape.merged());
@@ -462,7 +462,7 @@ fn finish(
     raw: &[f32],
     d: &[f32],
     stats: &[[f32; 2]],
-    dweight: &mut [f32],
+    slopes: &mut NormSlopes<'_>,
     dqkv: &mut [f32],
     (packed, at): (usize, usize),
 ) {
@@ -472,7 +472,7 @@ fn finish(
             for (row, ((d, raw), stats)) in rows.zip(d.chunks_exact(sides.k).zip(raw.chunks_exact(sides.k)).zip(stats)) {
                 let row = &mut row[at..at + sides.k];
                 row.fill(0.0);
-                norm_backward(weights, d, raw, std::slice::from_ref(stats), row, dweight, None);
+                norm_backward(weights, d, raw, std::slice::from_ref(stats), row, slopes);
             }
         }
         None => {

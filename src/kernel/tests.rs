@@ -128,7 +128,7 @@ proptest! {
     #[test]
     fn norms_and_their_slopes(width in 1..40_usize, rows in 1..4_usize, centered: bool, seed: u64) {
         let (x, weight, dy) = (numbers(width * rows, seed), numbers(width, seed + 1), numbers(width * rows, seed + 2));
-        let form = Norm { centered, eps: 1e-6, weight: &weight, bias: None };
+        let form = Norm { rule: NormRule::Root { centered, eps: 1e-6 }, weight: &weight, bias: None };
         // The variance of one element is 0, and its norm's slope beyond any tolerance.
         prop_assume!(width > 2);
         let found = at_every_level(|| {
@@ -140,8 +140,38 @@ proptest! {
         let (mut y, mut stats) = (vec![0.0; x.len()], vec![[0.0; 2]; rows]);
         norm(form, &x, &mut y, &mut stats);
         let (mut dx, mut dweight) = (vec![0.0; x.len()], vec![0.0; width]);
-        norm_backward(form, &dy, &x, &stats, &mut dx, &mut dweight, None);
+        norm_backward(form, &dy, &x, &stats, &mut dx, &mut NormSlopes { weight: &mut dweight, bias: None, alpha: &mut 0.0 });
         near(&dx, &slopes(&wide(&x), &dy, |x| plain_norm(centered, x, &weight)), 2e-3);
+    }
+
+    #[test]
+    fn dynamic_tanh_and_its_slopes(width in 1..40_usize, rows in 1..4_usize, alpha in 0.01..3.0_f32, shifted: bool, seed: u64) {
+        let (x, dy) = (numbers(width * rows, seed), numbers(width * rows, seed + 2));
+        let (weight, bias) = (numbers(width, seed + 1), if shifted { numbers(width, seed + 3) } else { vec![0.0; width] });
+        let bent = |x: &[f64], alpha: f64, weight: &[f64], bias: &[f64]| -> Vec<f64> {
+            let row = |x: &[f64]| (0..width).map(|at| (alpha * x[at]).tanh() * weight[at] + bias[at]).collect::<Vec<_>>();
+            x.chunks(width).flat_map(row).collect()
+        };
+        let form = Norm { rule: NormRule::Tanh { alpha }, weight: &weight, bias: shifted.then_some(bias.as_slice()) };
+        let found = at_every_level(|| {
+            let mut y = vec![0.0; x.len()];
+            norm(form, &x, &mut y, &mut vec![[0.0; 2]; rows]);
+            y
+        });
+        let (wx, ww, wb, wa) = (wide(&x), wide(&weight), wide(&bias), f64::from(alpha));
+        near(&found, &bent(&wx, wa, &ww, &wb), 1e-6);
+        let run = || {
+            let (mut dx, mut dweight, mut dbias, mut dalpha) = (vec![0.0; x.len()], vec![0.0; width], vec![0.0; width], 0.0);
+            let mut own = NormSlopes { weight: &mut dweight, bias: shifted.then_some(&mut dbias[..]), alpha: &mut dalpha };
+            norm_backward(form, &dy, &x, &vec![[0.0; 2]; rows], &mut dx, &mut own);
+            [dx, dweight, dbias, vec![dalpha as f32]].concat()
+        };
+        let found = at_every_level(run);
+        let mut expected = slopes(&wx, &dy, |x| bent(x, wa, &ww, &wb));
+        expected.extend(slopes(&ww, &dy, |weight| bent(&wx, wa, weight, &wb)));
+        expected.extend(slopes(&wb, &dy, |bias| bent(&wx, wa, &ww, bias)).into_iter().map(|slope| if shifted { slope } else { 0.0 }));
+        expected.extend(slopes(&[wa], &dy, |alpha| bent(&wx, alpha[0], &ww, &wb)));
+        near(&found, &expected, 1e-5);
     }
 
     #[test]
@@ -166,8 +196,9 @@ proptest! {
             let (mut dqkv, work) = (vec![0.0; qkv.len()], &mut Workspace::default());
             attention(shape, &HeadNorms::default(), sequence, &qkv, &mut out, &mut lse, work);
             let saved = (&out[..], &lse[..]);
-            let none = [&mut [][..], &mut [][..], &mut [][..]];
-            attention_backward(shape, &HeadNorms::default(), sequence, &qkv, saved, &dy, &mut dqkv, none, work);
+            let mut alphas = [0.0; 3];
+            let mut none = alphas.each_mut().map(|alpha| NormSlopes { weight: &mut [], bias: None, alpha });
+            attention_backward(shape, &HeadNorms::default(), sequence, &qkv, saved, &dy, &mut dqkv, &mut none, work);
             [out, dqkv].concat()
         };
         let found = at_every_level(run);

@@ -4,7 +4,9 @@ use super::network::Network;
 use crate::budget::params::slot_name;
 use crate::study::equation::{Equation, Moment, Stream, Sublayer};
 use crate::study::{Ffn, NormKind, Positions};
-use crate::tensor::{Action, AttentionWeights, Device, FfnWeights, Heads, Instruction, NormWeights, Operations, Program, Real};
+use crate::tensor::{
+    Action, AttentionWeights, Device, FfnWeights, Heads, Instruction, NormRule, NormWeights, Operations, Program, Real,
+};
 
 /// Where an equation stands.
 #[derive(Clone, Copy)]
@@ -57,7 +59,11 @@ impl<'n, 'a, E: Real, D: Device<E>, O: Operations<E, D>> Compiler<'n, 'a, E, D, 
             Stream::Embedded => return Program::<E, D>::EMBEDDED,
             Stream::Bound(index) => return bound[*index],
             Stream::Norm { slot, input } => {
-                Action::Norm(self.stream(input, place, bound, stopped), network.norm(&slot_name(place.own, "norm", *slot)))
+                let input = self.stream(input, place, bound, stopped);
+                match network.norm(&slot_name(place.own, "norm", *slot)) {
+                    Some(weights) => Action::Norm(input, weights),
+                    None => return input,
+                }
             }
             Stream::Sublayer { sublayer, input } => {
                 let input = self.stream(input, place, bound, stopped);
@@ -92,13 +98,17 @@ impl<'n, 'a, E: Real, D: Device<E>, O: Operations<E, D>> Compiler<'n, 'a, E, D, 
 }
 
 impl<E: Real, D: Device<E>, O: Operations<E, D>> Network<'_, E, D, O> {
-    fn norm(&self, name: &str) -> NormWeights<'_, E, D> {
-        NormWeights {
-            centered: matches!(self.model.norm.kind, NormKind::Layer { .. }),
-            eps: self.model.norm.eps,
-            weight: self.params.expect_vector(name),
-            bias: self.params.vector(&format!("{name}.bias")),
-        }
+    /// `None`: the model's norm is nothing.
+    fn norm(&self, name: &str) -> Option<NormWeights<'_, E, D>> {
+        let eps = self.model.norm.eps;
+        let rule = match self.model.norm.kind {
+            NormKind::Rms => NormRule::Root { centered: false, eps },
+            NormKind::Layer { .. } => NormRule::Root { centered: true, eps },
+            NormKind::Dyt { .. } => NormRule::Tanh(self.params.expect_vector(&format!("{name}.alpha"))),
+            NormKind::None => return None,
+        };
+        let bias = self.params.vector(&format!("{name}.bias"));
+        Some(NormWeights { rule, weight: self.params.expect_vector(name), bias })
     }
 
     fn attention(&self, layer: &str, qkv_norm: bool) -> AttentionWeights<'_, E, D> {
@@ -112,9 +122,9 @@ impl<E: Real, D: Device<E>, O: Operations<E, D>> Network<'_, E, D, O> {
             k: matrix("k"),
             v: matrix("v"),
             o: matrix("o"),
-            q_norm: qk_norm.then(|| self.norm(&name("q_norm"))),
-            k_norm: qk_norm.then(|| self.norm(&name("k_norm"))),
-            v_norm: qkv_norm.then(|| self.norm(&name("v_norm"))),
+            q_norm: qk_norm.then(|| self.norm(&name("q_norm"))).flatten(),
+            k_norm: qk_norm.then(|| self.norm(&name("k_norm"))).flatten(),
+            v_norm: qkv_norm.then(|| self.norm(&name("v_norm"))).flatten(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a stack makes of a model: the model with everything left out that does not bear on a phase.
 //!
-//! Owns the folding of equations: `l`, `L` and `L_active` become numbers, conditions that are settled leave one branch, only layers
-//! that are there are wired. Invariant: two models that train to the same bytes under a stack have the same shape, whatever their
+//! Owns the folding of equations: `l`, `L` and `L_active` become numbers, conditions that are settled leave one branch, norms that are
+//! nothing vanish, only layers that are there are wired. Invariant: two models that train to the same bytes under a stack have the same shape, whatever their
 //! names, their texts and the depth that they would have later.
 
 use serde::Serialize;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::budget::params::{boundary, entry, exit, placements, vocabulary};
 use crate::study::equation::{Branches, Condition, Equation, Moment, Scalar, Stream};
 use crate::study::placement::{Body, Weight};
-use crate::study::{Embedding, Ffn, Init, Model, Norm, Positions};
+use crate::study::{Embedding, Ffn, Init, Model, Norm, NormKind, Positions};
 use crate::timeline::LayerId;
 
 /// A model under a stack.
@@ -44,20 +44,22 @@ struct Layer {
 
 /// The shape of `model` while its layers are `stack` and its blocks end after so many of them.
 pub(super) fn shape(model: &Model, stack: &[LayerId], block_ends: &[usize]) -> Shape {
-    let around = Moment { layer: 0, depth: model.layers, active_depth: stack.len(), step: 0 };
+    let at = Moment { layer: 0, depth: model.layers, active_depth: stack.len(), step: 0 };
+    let around = Fold { at, bare: model.norm.kind == NormKind::None };
     let layer = |(place, id): (usize, &LayerId)| {
-        let moment = Moment { layer: place + 1, ..around };
+        let moment = Moment { layer: place + 1, ..around.at };
+        let fold = Fold { at: moment, ..around };
         let (first, second) = placements(model, place);
         let (attention, ffn) = match (&first.body, &second.body) {
-            (Body::Layer(whole), _) | (Body::Sublayers { .. }, Body::Layer(whole)) => (branches(whole, &moment), None),
+            (Body::Layer(whole), _) | (Body::Sublayers { .. }, Body::Layer(whole)) => (fold.branches(whole), None),
             (Body::Sublayers { attention, .. }, Body::Sublayers { ffn, .. }) => {
-                (branches(attention, &moment), Some(branches(ffn, &moment)))
+                (fold.branches(attention), Some(fold.branches(ffn)))
             }
         };
         let factors = first.init.iter().chain(&second.init);
         let init = factors.flat_map(|factor| factor.weights.iter().map(|weight| (*weight, factor.factor.at(&moment)))).collect();
         let ends = block_ends.contains(&(place + 1));
-        let boundary = boundary(model, place).filter(|_| ends).map(|boundary| equation(boundary, &moment));
+        let boundary = boundary(model, place).filter(|_| ends).and_then(|boundary| fold.once(boundary));
         Layer { id: *id, attention, ffn, boundary, init }
     };
     Shape {
@@ -73,9 +75,9 @@ pub(super) fn shape(model: &Model, stack: &[LayerId], block_ends: &[usize]) -> S
         head: origin(model.head),
         init: init(&model.init),
         vocabulary: vocabulary(model),
-        entry: entry(model).map(|entry| equation(entry, &around)),
+        entry: entry(model).and_then(|entry| around.once(entry)),
         layers: stack.iter().enumerate().map(layer).collect(),
-        exit: exit(model).map(|exit| equation(exit, &around)),
+        exit: exit(model).and_then(|exit| around.once(exit)),
     }
 }
 
@@ -96,37 +98,41 @@ fn origin(table: Embedding) -> &'static str {
     }
 }
 
-fn branches(branches: &Branches, at: &Moment) -> Branches {
-    let mut cases = Vec::new();
-    for (condition, case) in &branches.cases {
-        if condition.depends_on_step() {
-            let Condition { comparison, left, right } = condition;
-            let folded = Condition { comparison: *comparison, left: scalar(left, at), right: scalar(right, at) };
-            cases.push((folded, equation(case, at)));
-        } else if condition.holds(at) {
-            return Branches { cases, otherwise: equation(case, at) };
+/// What equations are folded by.
+#[derive(Clone, Copy)]
+struct Fold {
+    at: Moment,
+    /// `norm none`.
+    bare: bool,
+}
+
+impl Fold {
+    fn branches(&self, branches: &Branches) -> Branches {
+        let mut cases = Vec::new();
+        for (condition, case) in &branches.cases {
+            if condition.depends_on_step() {
+                let Condition { comparison, left, right } = condition;
+                let (left, right) = (scalar(left, &self.at), scalar(right, &self.at));
+                cases.push((Condition { comparison: *comparison, left, right }, self.equation(case)));
+            } else if condition.holds(&self.at) {
+                return Branches { cases, otherwise: self.equation(case) };
+            }
         }
+        Branches { cases, otherwise: self.equation(&branches.otherwise) }
     }
-    Branches { cases, otherwise: equation(&branches.otherwise, at) }
-}
 
-fn equation(equation: &Equation, at: &Moment) -> Equation {
-    let bindings = equation.bindings.iter().map(|binding| stream(binding, at)).collect();
-    Equation { bindings, result: stream(&equation.result, at) }
-}
+    fn equation(&self, equation: &Equation) -> Equation {
+        equation.replaced(&|part| {
+            let part = part.with_scalar(|number| scalar(number, &self.at));
+            if self.bare { part.bare() } else { part }
+        })
+    }
 
-fn stream(of: &Stream, at: &Moment) -> Stream {
-    let inner = |input: &Stream| Box::new(stream(input, at));
-    match of {
-        Stream::X | Stream::Embedded | Stream::Bound(_) => of.clone(),
-        Stream::Norm { slot, input } => Stream::Norm { slot: *slot, input: inner(input) },
-        Stream::Sublayer { sublayer, input } => Stream::Sublayer { sublayer: *sublayer, input: inner(input) },
-        Stream::Gain { slot, start, input } => Stream::Gain { slot: *slot, start: scalar(start, at), input: inner(input) },
-        Stream::Learned { slot, start, input } => Stream::Learned { slot: *slot, start: scalar(start, at), input: inner(input) },
-        Stream::Scale { factor, input } => Stream::Scale { factor: scalar(factor, at), input: inner(input) },
-        Stream::Add(left, right) => Stream::Add(inner(left), inner(right)),
-        Stream::Subtract(left, right) => Stream::Subtract(inner(left), inner(right)),
-        Stream::Stop(input) => Stream::Stop(inner(input)),
+    /// An equation that stands once; `None` if norms were all that it did and the model has none.
+    fn once(&self, equation: &Equation) -> Option<Equation> {
+        let folded = self.equation(equation);
+        let does_nothing = folded.result == Stream::X && folded.bindings.is_empty();
+        (!self.bare || !does_nothing).then_some(folded)
     }
 }
 

@@ -60,8 +60,10 @@ fn model(recipe: &Recipe) -> String {
         Ffn::Gelu { width } => format!("GELU {width}"),
     };
     let norm = match model.norm.kind {
-        NormKind::Rms => "RMSNorm",
-        NormKind::Layer { .. } => "LayerNorm",
+        NormKind::Rms => format!("RMSNorm (eps {:e})", model.norm.eps),
+        NormKind::Layer { .. } => format!("LayerNorm (eps {:e})", model.norm.eps),
+        NormKind::Dyt { alpha } => format!("Dynamic Tanh (alpha from {alpha}) in the place of norms"),
+        NormKind::None => "nothing in the place of norms".to_owned(),
     };
     let positions = match model.positions {
         Positions::Rope { base } => format!("rotary positions of base {base}"),
@@ -72,15 +74,14 @@ fn model(recipe: &Recipe) -> String {
         Init::From { file, .. } => format!("parameters start from {file}"),
     };
     format!(
-        "The model {} has {} in blocks of {}, width {}, {} of {} ({} for keys and values), {ffn}, {norm} (eps {:e}) and {positions}; {init}.",
+        "The model {} has {} in blocks of {}, width {}, {} of {} ({} for keys and values), {ffn}, {norm} and {positions}; {init}.",
         model.name,
         plural(model.layers as u64, "layer"),
         model.block,
         model.width,
         plural(model.heads as u64, "head"),
         model.head_dim,
-        model.kv_heads,
-        model.norm.eps
+        model.kv_heads
     )
 }
 

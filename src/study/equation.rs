@@ -214,6 +214,43 @@ pub enum Stream {
     Stop(Box<Stream>),
 }
 
+impl Stream {
+    /// The same expression, each part replaced by what `replace` makes of it once its inputs have been.
+    pub fn replaced(&self, replace: &impl Fn(Stream) -> Stream) -> Stream {
+        let inner = |input: &Stream| Box::new(input.replaced(replace));
+        replace(match self {
+            Stream::X | Stream::Embedded | Stream::Bound(_) => self.clone(),
+            Stream::Norm { slot, input } => Stream::Norm { slot: *slot, input: inner(input) },
+            Stream::Sublayer { sublayer, input } => Stream::Sublayer { sublayer: *sublayer, input: inner(input) },
+            Stream::Gain { slot, start, input } => Stream::Gain { slot: *slot, start: start.clone(), input: inner(input) },
+            Stream::Learned { slot, start, input } => Stream::Learned { slot: *slot, start: start.clone(), input: inner(input) },
+            Stream::Scale { factor, input } => Stream::Scale { factor: factor.clone(), input: inner(input) },
+            Stream::Add(left, right) => Stream::Add(inner(left), inner(right)),
+            Stream::Subtract(left, right) => Stream::Subtract(inner(left), inner(right)),
+            Stream::Stop(input) => Stream::Stop(inner(input)),
+        })
+    }
+    /// This part with its factor or start replaced by what `number` makes of it.
+    pub fn with_scalar(self, number: impl Fn(&Scalar) -> Scalar) -> Stream {
+        match self {
+            Stream::Gain { slot, start, input } => Stream::Gain { slot, start: number(&start), input },
+            Stream::Learned { slot, start, input } => Stream::Learned { slot, start: number(&start), input },
+            Stream::Scale { factor, input } => Stream::Scale { factor: number(&factor), input },
+            other => other,
+        }
+    }
+    /// What `norm none` makes of this part: a norm is what it reads.
+    pub fn bare(self) -> Stream {
+        match self {
+            Stream::Norm { input, .. } => *input,
+            Stream::Sublayer { sublayer: Sublayer::Attention { .. }, input } => {
+                Stream::Sublayer { sublayer: Sublayer::Attention { qkv_norm: false }, input }
+            }
+            other => other,
+        }
+    }
+}
+
 /// A straight-line program: bindings in order, then the result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Equation {
@@ -221,6 +258,14 @@ pub struct Equation {
     pub bindings: Vec<Stream>,
     /// The new residual stream.
     pub result: Stream,
+}
+
+impl Equation {
+    /// The same equation, [`Stream::replaced`] throughout.
+    pub fn replaced(&self, replace: &impl Fn(Stream) -> Stream) -> Equation {
+        let bindings = self.bindings.iter().map(|binding| binding.replaced(replace)).collect();
+        Equation { bindings, result: self.result.replaced(replace) }
+    }
 }
 
 /// `A when c, B when d, otherwise C`: slots are numbered within each branch.

@@ -63,12 +63,12 @@ pub enum Ffn {
 pub struct Norm {
     /// Which normalisation.
     pub kind: NormKind,
-    /// Added to the mean square (or variance) before the root.
+    /// Added to the mean square (or variance) before the root; 0 for kinds without one.
     pub eps: f64,
 }
 
 /// Kinds of normalisation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum NormKind {
     /// x · rsqrt(mean(x²) + eps) · w (1910.07467).
     Rms,
@@ -77,6 +77,13 @@ pub enum NormKind {
         /// Has a learned shift.
         bias: bool,
     },
+    /// Dynamic Tanh: w · tanh(a · x) + b with a learned scalar a, no statistics of x (2503.10622).
+    Dyt {
+        /// Where a starts.
+        alpha: f64,
+    },
+    /// Nothing: `norm(x)` is x, and has no parameters.
+    None,
 }
 
 /// `positions rope(base: 10_000) | none`.

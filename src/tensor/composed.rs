@@ -2,7 +2,7 @@
 
 use dfdx::prelude::*;
 
-use super::operations::{AdamW, AttentionWeights, FfnWeights, NormWeights};
+use super::operations::{AdamW, AttentionWeights, FfnWeights, NormRule, NormWeights};
 use super::{
     Divergence, Fault, Matrix, Operations, Param, Real, Rows, Scalar, Targets, TeacherRows, Unspoken, Vector, attention, loss,
 };
@@ -48,7 +48,31 @@ pub(super) fn norm<E: Real, D: super::Device<E>, T: Tape<E, D>>(
     weights: &NormWeights<'_, E, D>,
 ) -> Result<Matrix<E, D>, Fault<D>> {
     let shape = *x.shape();
-    let x = if weights.centered {
+    let unit = match weights.rule {
+        NormRule::Root { centered, eps } => rooted(tape, x, centered, eps)?,
+        NormRule::Tanh(alpha) => {
+            let bent = learned(tape, x, alpha)?;
+            let bent = on(tape, &bent).try_tanh()?;
+            off(tape, bent)
+        }
+    };
+    let y = on(tape, &unit).try_mul(weights.weight.clone().try_broadcast_like::<_, Axis<0>>(&shape)?)?;
+    let y = match weights.bias {
+        Some(bias) => y.try_add(bias.clone().try_broadcast_like::<_, Axis<0>>(&shape)?)?,
+        None => y,
+    };
+    Ok(off(tape, y))
+}
+
+/// (x − μ) / √(mean (x − μ)² + eps), μ = 0 unless centered.
+fn rooted<E: Real, D: super::Device<E>, T: Tape<E, D>>(
+    tape: &mut T,
+    x: &Matrix<E, D>,
+    centered: bool,
+    eps: f64,
+) -> Result<Matrix<E, D>, Fault<D>> {
+    let shape = *x.shape();
+    let x = if centered {
         let mean = on(tape, x).try_mean::<(usize,), Axis<1>>()?;
         let opposite = off(tape, mean.try_negate()?.try_broadcast_like::<_, Axis<1>>(&shape)?);
         let centered = on(tape, x).try_add(opposite)?;
@@ -57,14 +81,22 @@ pub(super) fn norm<E: Real, D: super::Device<E>, T: Tape<E, D>>(
         x.clone()
     };
     let mean_square = on(tape, &x).try_square()?.try_mean::<(usize,), Axis<1>>()?;
-    let root = mean_square.try_add(E::of(weights.eps))?.try_sqrt()?.try_recip()?;
+    let root = mean_square.try_add(E::of(eps))?.try_sqrt()?.try_recip()?;
     let root = off(tape, root);
     let scaled = on(tape, &x).try_mul(root.try_broadcast_like::<_, Axis<1>>(&shape)?)?;
-    let y = scaled.try_mul(weights.weight.clone().try_broadcast_like::<_, Axis<0>>(&shape)?)?;
-    let y = match weights.bias {
-        Some(bias) => y.try_add(bias.clone().try_broadcast_like::<_, Axis<0>>(&shape)?)?,
-        None => y,
-    };
+    Ok(off(tape, scaled))
+}
+
+/// All times a scalar of shape (1).
+fn learned<E: Real, D: super::Device<E>, T: Tape<E, D>>(
+    tape: &mut T,
+    x: &Matrix<E, D>,
+    factor: &Vector<E, D>,
+) -> Result<Matrix<E, D>, Fault<D>> {
+    // Summing the one element gives a tensor of no sides, which broadcasts to any shape.
+    let factor = on(tape, factor).try_sum::<Rank0, Axis<0>>()?;
+    let factor = off(tape, factor).try_broadcast_like::<_, Axes2<0, 1>>(x.shape())?;
+    let y = on(tape, x).try_mul(factor)?;
     Ok(off(tape, y))
 }
 
@@ -118,11 +150,7 @@ impl<E: Real, D: super::Device<E>> Operations<E, D> for Composed {
     }
 
     fn learned<T: Tape<E, D>>(&self, tape: &mut T, x: &Matrix<E, D>, factor: &Vector<E, D>) -> Result<Matrix<E, D>, Fault<D>> {
-        // Summing the one element gives a tensor of no sides, which broadcasts to any shape.
-        let factor = on(tape, factor).try_sum::<Rank0, Axis<0>>()?;
-        let factor = off(tape, factor).try_broadcast_like::<_, Axes2<0, 1>>(x.shape())?;
-        let y = on(tape, x).try_mul(factor)?;
-        Ok(off(tape, y))
+        learned(tape, x, factor)
     }
 
     fn scale<T: Tape<E, D>>(&self, tape: &mut T, x: &Matrix<E, D>, factor: f64) -> Result<Matrix<E, D>, Fault<D>> {

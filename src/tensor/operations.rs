@@ -5,13 +5,25 @@ use dfdx::prelude::{Gradients, NoneTape, Tape};
 use super::program::{self, Program};
 use super::{Device, Divergence, Fault, Matrix, Param, Real, Rows, Scalar, Targets, TeacherRows, Unspoken, Vector};
 
+/// What a norm does before weight and shift.
+#[derive(Debug)]
+pub enum NormRule<'a, E: Real, D: Device<E>> {
+    /// Division by a root.
+    Root {
+        /// Subtract the mean: layer norm (1607.06450) rather than RMS norm (1910.07467).
+        centered: bool,
+        /// Added to the mean square, respectively the variance.
+        eps: f64,
+    },
+    /// tanh(alpha · x), alpha of shape (1): Dynamic Tanh (2503.10622).
+    Tanh(&'a Vector<E, D>),
+}
+
 /// Weights of a norm over the last axis.
 #[derive(Debug)]
 pub struct NormWeights<'a, E: Real, D: Device<E>> {
-    /// Subtract the mean: layer norm (1607.06450) rather than RMS norm (1910.07467).
-    pub centered: bool,
-    /// Added to the mean square, respectively the variance.
-    pub eps: f64,
+    /// What comes before them.
+    pub rule: NormRule<'a, E, D>,
     /// (D), or (K) for heads.
     pub weight: &'a Vector<E, D>,
     /// Shift, as long as the weight.

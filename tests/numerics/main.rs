@@ -3,12 +3,14 @@
 
 mod batches;
 mod build;
+mod factors;
 mod fused;
 mod gradients;
 mod growth;
 mod hub;
 mod library;
 mod losses;
+mod norms;
 mod optimizer;
 mod phases;
 mod reference;

@@ -44,7 +44,7 @@ fn read() -> Reference {
     serde_json::from_str(include_str!("../reference/curves.json")).expect("a reference")
 }
 
-fn reference() -> (Vec<Batch>, BTreeMap<String, Vec<f64>>) {
+pub fn reference() -> (Vec<Batch>, BTreeMap<String, Vec<f64>>) {
     let read = read();
     let batch = |cells: Cells| Batch {
         rows: 4,

@@ -270,4 +270,5 @@ def main():
     (here / "curves.json").write_text(json.dumps(kept) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -2,6 +2,8 @@
 //!
 //! Owns what can be read off an equation alone. Deliberately knows no model: sizes are told in its words.
 
+use std::collections::BTreeSet;
+
 use super::super::names::Kind;
 use super::super::{Checker, LIBRARY, begins_statement, load};
 use crate::source::{Source, World};
@@ -51,8 +53,8 @@ fn portrait(placement: &Placement, written: &str) -> String {
     for (name, told) in &rows {
         text.push_str(&format!("{name:widest$}  {told}\n"));
     }
-    let all = || cases(branches).map(|(_, equation)| passes(equation));
-    let bounded = placement.boundary.as_ref().is_some_and(|boundary| !passes(boundary));
+    let all = || cases(branches).map(|(_, equation)| passes(equation, Reading::AtFirst));
+    let bounded = placement.boundary.as_ref().is_some_and(|boundary| !passes(boundary, Reading::AtFirst));
     text.push_str(match (all().all(|passes| passes), all().any(|passes| passes)) {
         (true, _) if bounded => {
             "\nNew layers can start as the identity, but a new block brings a boundary of its own, which changes the stream.\n"
@@ -64,7 +66,8 @@ fn portrait(placement: &Placement, written: &str) -> String {
         }
     });
     text.push_str(
-        "A norm and a gain have `width` weights each, a learned scalar one, a norm of queries or of keys the width of a head.\n",
+        "A norm has `width` weights, a norm of queries, keys or values the width of a head; a shift, where its kind has one, as many again, and\n\
+         not in heads; `dyt` one scalar more; `none` nothing at all. A gain has `width` weights, a learned scalar one.\n",
     );
     text
 }
@@ -81,10 +84,10 @@ fn cases(branches: &Branches) -> impl Iterator<Item = (String, &Equation)> {
 fn told(equation: &Equation, in_layer: bool) -> String {
     let mut parts = Vec::new();
     let counts = [
-        ("norm", count(equation, &|stream| matches!(stream, Stream::Norm { .. }))),
-        ("gain", count(equation, &|stream| matches!(stream, Stream::Gain { .. }))),
-        ("learned scalar", count(equation, &|stream| matches!(stream, Stream::Learned { .. }))),
-        ("norm of queries, keys and values", count(equation, &|stream| normed_inside(stream))),
+        ("norm", count(equation, &|stream| if let Stream::Norm { slot, .. } = stream { Some(*slot) } else { None })),
+        ("gain", count(equation, &|stream| if let Stream::Gain { slot, .. } = stream { Some(*slot) } else { None })),
+        ("learned scalar", count(equation, &|stream| if let Stream::Learned { slot, .. } = stream { Some(*slot) } else { None })),
+        ("norm of queries, keys and values", count(equation, &|stream| normed_inside(stream).then_some(0))),
     ];
     for (what, number) in counts {
         match number {
@@ -98,10 +101,10 @@ fn told(equation: &Equation, in_layer: bool) -> String {
     }
     if in_layer {
         let passes =
-            if passes(equation) { "x passes unchanged where sublayers give 0" } else { "x changes even where sublayers give 0" };
+            if passes(equation, Reading::Still) { "x passes unchanged where sublayers give 0" } else { "x changes even where sublayers give 0" };
         parts.push(passes.to_owned());
     }
-    let sum = sum(equation, false);
+    let sum = sum(equation, Reading::Whole);
     let is_normed = matches!(sum.as_slice(), [(factor, Stream::Norm { .. })] if *factor == 1.0);
     parts.push(if is_normed { "the stream leaves normalised" } else { "the stream leaves as it is" }.to_owned());
     parts.join("; ")
@@ -111,56 +114,77 @@ fn normed_inside(stream: &Stream) -> bool {
     matches!(stream, Stream::Sublayer { sublayer: Sublayer::Attention { qkv_norm: true }, .. })
 }
 
-/// How many parts of an equation are so.
-fn count(equation: &Equation, is: &dyn Fn(&Stream) -> bool) -> usize {
-    fn of(stream: &Stream, is: &dyn Fn(&Stream) -> bool) -> usize {
-        usize::from(is(stream))
-            + match stream {
-                Stream::X | Stream::Embedded | Stream::Bound(_) => 0,
-                Stream::Norm { input, .. }
-                | Stream::Sublayer { input, .. }
-                | Stream::Gain { input, .. }
-                | Stream::Learned { input, .. }
-                | Stream::Scale { input, .. }
-                | Stream::Stop(input) => of(input, is),
-                Stream::Add(a, b) | Stream::Subtract(a, b) => of(a, is) + of(b, is),
+/// How many different slots the parts of an equation have: what is shared counts once.
+fn count(equation: &Equation, slot: &dyn Fn(&Stream) -> Option<usize>) -> usize {
+    fn of(stream: &Stream, slot: &dyn Fn(&Stream) -> Option<usize>, seen: &mut BTreeSet<usize>) {
+        seen.extend(slot(stream));
+        match stream {
+            Stream::X | Stream::Embedded | Stream::Bound(_) => {}
+            Stream::Norm { input, .. }
+            | Stream::Sublayer { input, .. }
+            | Stream::Gain { input, .. }
+            | Stream::Learned { input, .. }
+            | Stream::Scale { input, .. }
+            | Stream::Stop(input) => of(input, slot, seen),
+            Stream::Add(a, b) | Stream::Subtract(a, b) => {
+                of(a, slot, seen);
+                of(b, slot, seen);
             }
+        }
     }
-    equation.bindings.iter().chain([&equation.result]).map(|stream| of(stream, is)).sum()
+    let mut seen = BTreeSet::new();
+    equation.bindings.iter().chain([&equation.result]).for_each(|stream| of(stream, slot, &mut seen));
+    seen.len()
+}
+
+/// How an equation is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// As it stands.
+    Whole,
+    /// Sublayers give 0.
+    Still,
+    /// Sublayers give 0, and learned factors have their first values.
+    AtFirst,
 }
 
 /// Whether an equation gives back `x` where its sublayers give 0.
-fn passes(equation: &Equation) -> bool {
-    matches!(sum(equation, true).as_slice(), [(factor, Stream::X)] if *factor == 1.0)
+fn passes(equation: &Equation, reading: Reading) -> bool {
+    matches!(sum(equation, reading).as_slice(), [(factor, Stream::X)] if *factor == 1.0)
 }
 
-/// The value of an equation as a sum of multiples of streams that are no sums; `still`: sublayers give 0.
-fn sum(equation: &Equation, still: bool) -> Vec<(f64, &Stream)> {
+/// The value of an equation as a sum of multiples of streams that are no sums.
+fn sum(equation: &Equation, reading: Reading) -> Vec<(f64, &Stream)> {
     let mut terms: Vec<(f64, &Stream)> = Vec::new();
-    add(equation, &equation.result, 1.0, still, &mut terms);
+    add(equation, &equation.result, 1.0, reading, &mut terms);
     terms.retain(|(factor, _)| *factor != 0.0);
     terms
 }
 
-fn add<'e>(equation: &'e Equation, stream: &'e Stream, factor: f64, still: bool, terms: &mut Vec<(f64, &'e Stream)>) {
+fn add<'e>(equation: &'e Equation, stream: &'e Stream, factor: f64, reading: Reading, terms: &mut Vec<(f64, &'e Stream)>) {
     match stream {
         Stream::Bound(index) => {
             if let Some(bound) = equation.bindings.get(*index) {
-                add(equation, bound, factor, still, terms);
+                add(equation, bound, factor, reading, terms);
             }
         }
         // The value is that of what is inside.
-        Stream::Stop(input) => add(equation, input, factor, still, terms),
+        Stream::Stop(input) => add(equation, input, factor, reading, terms),
         Stream::Add(a, b) => {
-            add(equation, a, factor, still, terms);
-            add(equation, b, factor, still, terms);
+            add(equation, a, factor, reading, terms);
+            add(equation, b, factor, reading, terms);
         }
         Stream::Subtract(a, b) => {
-            add(equation, a, factor, still, terms);
-            add(equation, b, -factor, still, terms);
+            add(equation, a, factor, reading, terms);
+            add(equation, b, -factor, reading, terms);
         }
-        Stream::Scale { factor: Scalar::Number(number), input } => add(equation, input, factor * number, still, terms),
-        _ if still && is_zero(equation, stream) => {}
+        Stream::Scale { factor: Scalar::Number(number), input } => add(equation, input, factor * number, reading, terms),
+        Stream::Gain { start: Scalar::Number(start), input, .. } | Stream::Learned { start: Scalar::Number(start), input, .. }
+            if reading == Reading::AtFirst =>
+        {
+            add(equation, input, factor * start, reading, terms);
+        }
+        _ if reading != Reading::Whole && is_zero(equation, stream) => {}
         _ => match terms.iter_mut().find(|(_, known)| *known == stream) {
             Some((known, _)) => *known += factor,
             None => terms.push((factor, stream)),

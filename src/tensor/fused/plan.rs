@@ -3,17 +3,33 @@
 use dfdx::prelude::Cpu;
 
 use super::host::append;
-use crate::kernel::{AttentionShape, HeadNorms, Norm};
+use crate::kernel::{self, AttentionShape, HeadNorms, Norm};
 use crate::tensor::program::{Action, Program};
-use crate::tensor::{NormWeights, Param};
+use crate::tensor::{NormRule, NormWeights, Param};
 
 /// A norm's weights by their places in [`Plan::weights`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlacedNorm {
-    centered: bool,
-    eps: f32,
+    rule: PlacedRule,
     pub weight: usize,
     pub bias: Option<usize>,
+}
+
+/// What a norm does before weight and shift.
+#[derive(Debug, Clone, Copy)]
+enum PlacedRule {
+    Root { centered: bool, eps: f32 },
+    Tanh { alpha: usize },
+}
+
+impl PlacedNorm {
+    /// The scalar of a Dynamic Tanh.
+    pub fn alpha(&self) -> Option<usize> {
+        match self.rule {
+            PlacedRule::Root { .. } => None,
+            PlacedRule::Tanh { alpha } => Some(alpha),
+        }
+    }
 }
 
 /// What a step does; weights by their places in [`Plan::weights`].
@@ -101,11 +117,14 @@ impl Plan {
     }
 
     fn norm(&mut self, weights: &NormWeights<'_, f32, Cpu>) -> PlacedNorm {
+        let mut vector = |vector: &crate::tensor::Vector<f32, Cpu>| self.place(vec![Param::Vector(vector.clone())]);
         PlacedNorm {
-            centered: weights.centered,
-            eps: weights.eps as f32,
-            weight: self.place(vec![Param::Vector(weights.weight.clone())]),
-            bias: weights.bias.map(|bias| self.place(vec![Param::Vector(bias.clone())])),
+            rule: match weights.rule {
+                NormRule::Root { centered, eps } => PlacedRule::Root { centered, eps: eps as f32 },
+                NormRule::Tanh(alpha) => PlacedRule::Tanh { alpha: vector(alpha) },
+            },
+            weight: vector(weights.weight),
+            bias: weights.bias.map(vector),
         }
     }
 
@@ -125,7 +144,11 @@ impl Plan {
     /// The kernel's view of a norm.
     pub fn view(&self, norm: PlacedNorm) -> Norm<'_> {
         let bias = norm.bias.map(|bias| self.weights[bias].as_slice());
-        Norm { centered: norm.centered, eps: norm.eps, weight: &self.weights[norm.weight], bias }
+        let rule = match norm.rule {
+            PlacedRule::Root { centered, eps } => kernel::NormRule::Root { centered, eps },
+            PlacedRule::Tanh { alpha } => kernel::NormRule::Tanh { alpha: self.weights[alpha][0] },
+        };
+        Norm { rule, weight: &self.weights[norm.weight], bias }
     }
     /// The kernel's view of the norms of heads.
     pub fn views(&self, [q, k, v]: [Option<PlacedNorm>; 3]) -> HeadNorms<'_> {

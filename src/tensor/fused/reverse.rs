@@ -6,7 +6,7 @@
 use super::Pool;
 use super::plan::{PlacedNorm, Step};
 use super::shard::{Kept, Saved, Shard, WORKSPACE};
-use crate::kernel::{self, AttentionShape, View, ViewMut, product};
+use crate::kernel::{self, AttentionShape, NormSlopes, View, ViewMut, product};
 
 /// What a reverse pass finds.
 pub(super) struct Found {
@@ -64,6 +64,37 @@ impl Slopes<'_> {
     }
 }
 
+/// The gradients of one norm's own parameters, taken out of the list while they are added to.
+struct OwnSlopes {
+    norm: Option<PlacedNorm>,
+    weight: Vec<f32>,
+    bias: Option<Vec<f32>>,
+    alpha: f64,
+}
+
+impl OwnSlopes {
+    /// Those of a norm over `width` channels; of none where there is no norm.
+    fn take(norm: Option<PlacedNorm>, width: usize, slopes: &mut Slopes<'_>) -> Self {
+        let weight = norm.map_or(Vec::new(), |norm| slopes.vector(norm.weight, width));
+        let bias = norm.and_then(|norm| norm.bias).map(|bias| slopes.vector(bias, width));
+        Self { norm, weight, bias, alpha: 0.0 }
+    }
+    fn view(&mut self) -> NormSlopes<'_> {
+        NormSlopes { weight: &mut self.weight, bias: self.bias.as_deref_mut(), alpha: &mut self.alpha }
+    }
+    fn put(self, slopes: &mut Slopes<'_>) {
+        let Some(norm) = self.norm else { return };
+        slopes.weights[norm.weight] = Some(self.weight);
+        if let Some(bias) = norm.bias {
+            slopes.weights[bias] = self.bias;
+        }
+        if let Some(alpha) = norm.alpha() {
+            let sum = slopes.weights[alpha].get_or_insert_with(|| vec![0.0]);
+            sum[0] += self.alpha as f32;
+        }
+    }
+}
+
 impl Shard<'_> {
     /// The gradients of a result's gradient `dy` (N, D).
     pub(super) fn backward(&self, dy: &[f32], saved: Saved) -> Found {
@@ -80,14 +111,10 @@ impl Shard<'_> {
             };
             match (*step, kept) {
                 (Step::Norm { input, norm }, Kept::Norm(stats)) => {
-                    let mut dweight = slopes.vector(norm.weight, width);
-                    let mut dbias = norm.bias.map(|bias| slopes.vector(bias, width));
+                    let mut own = OwnSlopes::take(Some(norm), width, &mut slopes);
                     let (x, dx) = (self.value(&made, input), slopes.value(input));
-                    kernel::norm_backward(plan.view(norm), &slope, x, &stats, dx, &mut dweight, dbias.as_deref_mut());
-                    slopes.weights[norm.weight] = Some(dweight);
-                    if let Some(bias) = norm.bias {
-                        slopes.weights[bias] = dbias;
-                    }
+                    kernel::norm_backward(plan.view(norm), &slope, x, &stats, dx, &mut own.view());
+                    own.put(&mut slopes);
                     pool.give(slope);
                 }
                 (Step::Attention { input, shape, qkv, o, norms }, Kept::Attention { qkv: inside, out, lse }) => {
@@ -162,7 +189,7 @@ impl Shard<'_> {
         slopes: &mut Slopes<'_>,
     ) -> Vec<f32> {
         let mut dqkv = slopes.pool.take(qkv.len());
-        let mut dnorms = norms.map(|norm| norm.map_or(Vec::new(), |norm| slopes.vector(norm.weight, shape.width)));
+        let mut dnorms = norms.map(|norm| OwnSlopes::take(norm, shape.width, slopes));
         let views = self.plan.views(norms);
         WORKSPACE.with_borrow_mut(|work| {
             for (row, sequence) in self.sequences() {
@@ -170,15 +197,12 @@ impl Shard<'_> {
                 let cut = |side: usize| row * tokens * side..(row + 1) * tokens * side;
                 let saved = (&out[cut(shape.merged())], &lse[cut(shape.queries)]);
                 let (qkv, dqkv) = (&qkv[cut(shape.packed())], &mut dqkv[cut(shape.packed())]);
-                let dnorms = dnorms.each_mut().map(Vec::as_mut_slice);
-                kernel::attention_backward(shape, &views, sequence, qkv, saved, &dout[cut(shape.merged())], dqkv, dnorms, work);
+                let mut dnorms = dnorms.each_mut().map(OwnSlopes::view);
+                let dout = &dout[cut(shape.merged())];
+                kernel::attention_backward(shape, &views, sequence, qkv, saved, dout, dqkv, &mut dnorms, work);
             }
         });
-        for (norm, dweight) in norms.into_iter().zip(dnorms) {
-            if let Some(norm) = norm {
-                slopes.weights[norm.weight] = Some(dweight);
-            }
-        }
+        dnorms.into_iter().for_each(|own| own.put(slopes));
         dqkv
     }
 
