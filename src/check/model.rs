@@ -194,7 +194,10 @@ impl<'a> Checker<'a> {
             "rms" => Norm { kind: NormKind::Rms, eps: eps() },
             "layer" => {
                 let eps = eps();
-                Norm { kind: NormKind::Layer { bias: self.or_default(record, "norm.bias", bias?, "yes", defaults::NORM_BIAS) }, eps }
+                Norm {
+                    kind: NormKind::Layer { bias: self.or_default(record, "norm.bias", bias?, "yes", defaults::NORM_BIAS) },
+                    eps,
+                }
             }
             "dyt" => {
                 let alpha = self.or_default(record, "norm.alpha", alpha, "0.5", defaults::NORM_ALPHA);

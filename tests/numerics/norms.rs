@@ -119,7 +119,8 @@ where
 #[test]
 fn values_and_gradients_are_those_of_pytorch() {
     let cases: BTreeMap<String, Case> = serde_json::from_str(include_str!("../reference/norms.json")).expect("a reference");
-    let models = [("dyt_pre", DYT, pre()), ("dyt_post", DYT, post()), ("dyt_sandwich", DYT, sandwich()), ("none_pre", NONE, pre())];
+    let models =
+        [("dyt_pre", DYT, pre()), ("dyt_post", DYT, post()), ("dyt_sandwich", DYT, sandwich()), ("none_pre", NONE, pre())];
     assert_eq!(cases.len(), models.len());
     for (name, norm, placement) in models {
         let mut model = Model { norm, ..model(placement, 2) };

@@ -100,8 +100,11 @@ fn told(equation: &Equation, in_layer: bool) -> String {
         parts.push("no norm".to_owned());
     }
     if in_layer {
-        let passes =
-            if passes(equation, Reading::Still) { "x passes unchanged where sublayers give 0" } else { "x changes even where sublayers give 0" };
+        let passes = if passes(equation, Reading::Still) {
+            "x passes unchanged where sublayers give 0"
+        } else {
+            "x changes even where sublayers give 0"
+        };
         parts.push(passes.to_owned());
     }
     let sum = sum(equation, Reading::Whole);
@@ -179,7 +182,8 @@ fn add<'e>(equation: &'e Equation, stream: &'e Stream, factor: f64, reading: Rea
             add(equation, b, -factor, reading, terms);
         }
         Stream::Scale { factor: Scalar::Number(number), input } => add(equation, input, factor * number, reading, terms),
-        Stream::Gain { start: Scalar::Number(start), input, .. } | Stream::Learned { start: Scalar::Number(start), input, .. }
+        Stream::Gain { start: Scalar::Number(start), input, .. }
+        | Stream::Learned { start: Scalar::Number(start), input, .. }
             if reading == Reading::AtFirst =>
         {
             add(equation, input, factor * start, reading, terms);
