@@ -22,7 +22,7 @@ pub fn plain(findings: &Findings) -> String {
     for table in findings.tables.values() {
         page.heading(&table.title);
         tabulate(&mut page, table);
-        page.prose("  ", &table.caption);
+        page.prose("  ", &table.caption.replace(" Bold: ", " *: "));
     }
     if !findings.missing.is_empty() {
         page.heading("Not finished");
@@ -88,9 +88,6 @@ fn tabulate(page: &mut Page, table: &Table) {
     if !table.n_text.is_empty() {
         let notes: String = table.notes.iter().map(|note| format!("; ({}) {}", note.mark, note.text)).collect();
         page.line(&format!("  {}{notes}", table.n_text));
-    }
-    if table.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.mark.is_some()) {
-        page.line("  *: bold elsewhere");
     }
 }
 

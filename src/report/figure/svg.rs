@@ -80,6 +80,11 @@ impl Writer {
                 self.element("circle", class, &place, Some(&title));
             }
             Shape::Text { class, at, anchor, text } => {
+                if paint(class).stroke.is_some() && !class.ends_with("ground") {
+                    // A ground below its letters, so that they stand out from what is drawn there.
+                    let class = format!("{class} ground");
+                    self.shape(&Shape::Text { class, at: *at, anchor: *anchor, text: text.clone() });
+                }
                 let anchor = match anchor {
                     Anchor::Start => "start",
                     Anchor::Middle => "middle",
@@ -116,7 +121,7 @@ impl Writer {
         // Something that is there to be pointed at has a fill that is not seen.
         let fill = if paint.hidden { "transparent".to_owned() } else { paint.fill.map_or("none".to_owned(), colour) };
         let _ = write!(look, " fill=\"{fill}\"");
-        if let Some(stroke) = paint.stroke {
+        if let Some(stroke) = paint.stroke.filter(|_| name != "text" || class.ends_with("ground")) {
             let _ = write!(look, " stroke=\"{}\"", colour(stroke));
             if paint.width != 1.0 {
                 let _ = write!(look, " stroke-width=\"{}\"", paint.width);
@@ -134,10 +139,6 @@ impl Writer {
                 let _ = write!(look, " font-size=\"{}\"", paint.size);
                 if paint.bold {
                     look.push_str(" font-weight=\"600\"");
-                }
-                // A page's style sheet says so for every such text.
-                if paint.stroke.is_some() && !self.page {
-                    look.push_str(" paint-order=\"stroke\"");
                 }
             }
             _ => {}
