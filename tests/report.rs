@@ -237,6 +237,59 @@ fn what_is_left_out_is_counted() {
     assert_eq!(found.missing.iter().map(|run| run.reason.as_str()).collect::<Vec<_>>(), ["has not run", "diverged at step 700"]);
 }
 
+/// A run that has come half of its way has no value at the end, and every kind of cell says so.
+#[test]
+fn what_is_under_way_is_counted() {
+    let mut story = rich();
+    let half = story.runs.iter_mut().find(|run| run.arm == 4 && run.seed == 0).expect("a run");
+    half.state = RunState::Partial;
+    half.metrics.retain(|line| line.step < 1_500);
+    half.probes.retain(|probe| probe.step < 1_500);
+    let found = findings(&story);
+    let text = |table: &str, row: usize, column: usize| found.tables[table].rows[row].cells[column].n_text.clone();
+    let wanted = "n = 4 of 5, 1 under way";
+    for (table, row, column) in [("ablation", 1, 1), ("interaction", 2, 1), ("interaction", 2, 3), ("freeze", 1, 0)] {
+        assert_eq!(text(table, row, column), wanted, "{table}");
+    }
+    for (table, row) in [("block_removal", 4), ("arms", 4)] {
+        assert_eq!(text(table, row, 0), wanted, "{table}");
+    }
+    let crossover = found.tables["crossover"].rows[1].cells.last().expect("a cell");
+    assert_eq!((crossover.text.as_str(), crossover.n_text.as_str()), ("step 2,200", "4 of 5 seeds, 1 under way"));
+    let grown = |row: &&xrun::report::model::Row| row.head[..2] == ["[post, grow]", "2"];
+    let response = found.tables["transition"].rows.iter().find(grown).expect("a row");
+    assert_eq!(response.cells.last().expect("a cell").n_text, "4 of 5 recovered, 1 under way");
+    assert_eq!(found.claims[0].n_text, wanted);
+    assert!(found.claims[0].reason.ends_with("Left out: 1 seed under way."), "{}", found.claims[0].reason);
+    assert!(found.threats.iter().any(|threat| threat.starts_with("2 runs are not finished")));
+    assert!(found.missing.iter().any(|run| run.state == "partial" && run.reason == "some of its phases have run"));
+    let csv = render(&found, Form::Csv).expect("renders");
+    assert!(csv.contains("\nclaims,they_interact,supported,") && csv.contains(",4,5,0,1,0\n"));
+}
+
+/// Every number that was measured names the nodes that it comes from, and the page has them all.
+#[test]
+fn numbers_lead_to_their_nodes() {
+    let found = findings(&rich());
+    let page = render(&found, Form::Html).expect("renders");
+    let listed = page.split("id=\"sources\"").nth(1).expect("a list of nodes");
+    let mut checked = 0;
+    for (name, table) in &found.tables {
+        for cell in table.rows.iter().flat_map(|row| &row.cells).filter(|cell| !cell.per_seed.is_empty()) {
+            assert!(cell.sources.len() >= cell.per_seed.len(), "{name}: {}", cell.text);
+            checked += cell.sources.len();
+            for source in &cell.sources {
+                assert!(listed.contains(source.key.get(..16).unwrap_or(&source.key)), "{name}: {}", source.key);
+                assert!(page.contains(&format!("id=\"run-{}\"", source.run)));
+            }
+        }
+    }
+    assert!(checked > 1_000, "{checked}");
+    let claim = &found.claims[0];
+    assert_eq!((claim.sources.len(), claim.sources[0].step), (4 * 5, 3_000));
+    assert!(claim.source.as_deref().is_some_and(|text| text.starts_with("[post, grow] after step 3,000: seed 0 node ")));
+}
+
 #[test]
 fn what_is_known_of_steps_is_read_at_the_last_step() {
     let mut story = three_seeds();
@@ -524,7 +577,7 @@ fn names_are_only_characters() {
 fn csv_is_a_table() {
     let csv = render(&findings(&rich()), Form::Csv).expect("renders");
     let mut lines = csv.lines();
-    assert_eq!(lines.next(), Some("table,row,column,text,value,half_width,n,planned,diverged,missing"));
+    assert_eq!(lines.next(), Some("table,row,column,text,value,half_width,n,planned,diverged,under_way,missing"));
     let fields = |line: &str| {
         let mut quoted = false;
         1 + line
@@ -536,9 +589,9 @@ fn csv_is_a_table() {
             .count()
     };
     for line in lines {
-        assert_eq!(fields(line), 10, "{line}");
+        assert_eq!(fields(line), 11, "{line}");
     }
-    assert!(csv.contains("\nbudgets,\"[pre, joint]; 9\",tokens,2.05M,2048000,,,,,\n"), "{csv}");
+    assert!(csv.contains("\nbudgets,\"[pre, joint]; 9\",tokens,2.05M,2048000,,,,,,\n"), "{csv}");
     // A spreadsheet reads a sign as a number only where there is nothing else.
     assert!(csv.lines().all(|line| !line.split(',').any(|field| field.starts_with('='))));
 }

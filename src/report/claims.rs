@@ -10,7 +10,7 @@ use crate::stats::{self, Estimate, Evidence, LEVEL, Verdict};
 use crate::study::{Claim, Linear, Metric, Relation};
 
 use super::figure::strip;
-use super::layout::DASH;
+use super::layout::{DASH, told};
 use super::model::{ClaimFinding, Count, Equivalence};
 use super::number;
 use super::reading::{At, Paired, Reading, difference, grows};
@@ -52,7 +52,7 @@ fn is_interaction(claim: &Claim) -> bool {
 fn test(reading: &Reading<'_>, claim: &Claim) -> Tested {
     let at = claim.at_step.map_or(At::End, At::Step);
     let sum = difference(&claim.left, &claim.right);
-    let paired = reading.combination(&sum, at);
+    let paired = reading.traced(&sum, at);
     let estimate = paired.estimate();
     let mut tested = Tested { paired, before: None, evidence: None, crossings: None };
     tested.evidence = match claim.relation {
@@ -206,6 +206,8 @@ fn finding(claim: &Claim, tested: &Tested, adjusted: f64, primary: bool, family:
         },
         minimum_detectable_text: detectable.map_or_else(String::new, |difference| number::fixed(difference, digits)),
         per_seed: tested.paired.values.iter().map(|(seed, value)| (*seed, Real(*value))).collect(),
+        source: told(&tested.paired.sources),
+        sources: tested.paired.sources.clone(),
         svg: strip::draw(&tested.paired, equivalence.map(|equivalence| equivalence.margin), verdict)
             .map_or_else(String::new, |panel| panel.svg()),
     }
@@ -217,7 +219,7 @@ fn reals((lo, hi): (f64, f64)) -> [Real; 2] {
 
 /// Why the verdict is what it is, in a sentence.
 fn reason(claim: &Claim, tested: &Tested, verdict: Verdict, adjusted: f64, family: Option<usize>, digits: usize) -> String {
-    let Count { used, planned, diverged, missing } = tested.paired.count;
+    let Count { used, planned, diverged, partial, missing } = tested.paired.count;
     let mut text = match used {
         0 => "No seed has all the values that the claim compares.".to_owned(),
         1 if planned == 1 => "One seed gives no interval: the claim needs at least two.".to_owned(),
@@ -232,7 +234,7 @@ fn reason(claim: &Claim, tested: &Tested, verdict: Verdict, adjusted: f64, famil
     {
         text.push_str(&format!(" It overtakes {crossings}."));
     }
-    let absent: Vec<String> = [(diverged, "diverged"), (missing, "without a value")]
+    let absent: Vec<String> = [(diverged, "diverged"), (partial, "under way"), (missing, "without a value")]
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, why)| format!("{} {why}", number::plural(count as u64, "seed")))

@@ -6,7 +6,7 @@ use crate::run::record::Real;
 use crate::study::Metric;
 
 use super::curves;
-use super::model::{ArmFinding, Findings, Missing, Phase, Progress, SCHEMA};
+use super::model::{ArmFinding, Findings, Missing, Phase, Probe, Progress, SCHEMA};
 use super::reading::{At, Reading};
 use super::story::{RunState, RunStory, Story};
 use super::{claims, figure, methods, number, tables, threats};
@@ -44,6 +44,7 @@ pub fn findings(story: &Story) -> Findings {
                 metrics: finals(&reading, index, *seed),
                 series: series(&reading, index, *seed),
                 phases: run.map(phases).unwrap_or_default(),
+                probes: run.map(probes).unwrap_or_default(),
             });
         }
     }
@@ -73,6 +74,16 @@ pub fn findings(story: &Story) -> Findings {
 fn phases(run: &RunStory) -> Vec<Phase> {
     let pairs = run.segments.iter().zip(&run.phase_keys);
     pairs.map(|(segment, key)| Phase { from: segment.steps.start, to: segment.steps.end, key: key.clone() }).collect()
+}
+
+fn probes(run: &RunStory) -> Vec<Probe> {
+    let mut probes: Vec<Probe> = run
+        .probes
+        .iter()
+        .map(|probe| Probe { kind: probe.kind.name(), step: probe.step, key: probe.key.clone() })
+        .collect();
+    probes.sort_by(|a, b| (a.step, a.kind).cmp(&(b.step, b.kind)));
+    probes
 }
 
 /// What is measured, and perplexity where it follows.

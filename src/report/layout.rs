@@ -76,7 +76,7 @@ impl Cell {
         self.text = match (self.value, self.half_width) {
             (Some(_), Some(_)) => format!("{} ± {}", self.mean_text, self.half_width_text),
             (Some(_), None) => self.mean_text.clone(),
-            (None, _) if self.n.is_some_and(|n| n.diverged > 0 && n.missing == 0) => "diverged".to_owned(),
+            (None, _) if self.n.is_some_and(|n| n.diverged > 0 && n.partial + n.missing == 0) => "diverged".to_owned(),
             (None, _) => DASH.to_owned(),
         };
     }
@@ -92,7 +92,7 @@ impl Cell {
 }
 
 /// `after step 600; seed 0: node 12ab…`, for people; arms are named where there are several.
-fn told(sources: &[Source]) -> Option<String> {
+pub fn told(sources: &[Source]) -> Option<String> {
     let first = sources.first()?;
     let several = sources.iter().any(|source| source.arm != first.arm);
     let mut text = String::new();

@@ -233,7 +233,7 @@ fn statistics(reading: &Reading<'_>) -> String {
         "{evaluated}Intervals are two-sided 95 % Student intervals over seeds. A claim with < or > is decided where the interval of its paired \
          difference excludes 0; a claim with ~ is supported where the 90 % interval lies within its margin (two one-sided tests at 5 %) and \
          refuted where the 95 % interval lies outside it. The first claim that compares differences is the primary one; the others are \
-         corrected by Holm's method. Runs that diverged or are missing are counted and never averaged in. Beside it \
+         corrected by Holm's method. Runs that diverged, are under way or are missing are counted and never averaged in. Beside it \
          stands the p-value of the exact sign-flip test where there are 2 to 16 seeds (it cannot be below 0.05 with fewer than 6); no verdict \
          rests on it.{shared}"
     )

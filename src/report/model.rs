@@ -76,6 +76,19 @@ pub struct ArmFinding {
     pub series: IndexMap<String, Vec<(u64, Real)>>,
     /// Its phases as planned.
     pub phases: Vec<Phase>,
+    /// Close looks at it that have been taken.
+    pub probes: Vec<Probe>,
+}
+
+/// A close look at a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Probe {
+    /// Which.
+    pub kind: &'static str,
+    /// Steps of the run done on the model that it looked at.
+    pub step: u64,
+    /// Key of its node.
+    pub key: String,
 }
 
 /// A phase of a run.
@@ -98,24 +111,28 @@ pub struct Count {
     pub planned: usize,
     /// Left out because the loss stopped being finite.
     pub diverged: usize,
-    /// Left out because there is no value yet.
+    /// Left out because the run is under way and has not come that far.
+    pub partial: usize,
+    /// Left out because there is no value and none is on its way.
     pub missing: usize,
 }
 
+impl Count {
+    /// Why not all: `, 1 diverged, 1 under way, 1 missing`; empty where all are used.
+    pub fn absent(&self) -> String {
+        let kinds = [(self.diverged, "diverged"), (self.partial, "under way"), (self.missing, "missing")];
+        kinds.iter().filter(|(count, _)| *count > 0).map(|(count, why)| format!(", {count} {why}")).collect()
+    }
+}
+
 impl fmt::Display for Count {
-    /// `n = 5`, or `n = 3 of 5, 1 diverged, 1 missing`.
+    /// `n = 5`, or `n = 2 of 5, 1 diverged, 1 under way, 1 missing`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "n = {}", self.used)?;
         if self.used < self.planned {
             write!(f, " of {}", self.planned)?;
         }
-        if self.diverged > 0 {
-            write!(f, ", {} diverged", self.diverged)?;
-        }
-        if self.missing > 0 {
-            write!(f, ", {} missing", self.missing)?;
-        }
-        Ok(())
+        f.write_str(&self.absent())
     }
 }
 
@@ -312,6 +329,10 @@ pub struct ClaimFinding {
     pub minimum_detectable_text: String,
     /// Seed by seed.
     pub per_seed: Vec<(u64, Real)>,
+    /// Where the estimate comes from, in words: step and nodes.
+    pub source: Option<String>,
+    /// The nodes that it was measured in.
+    pub sources: Vec<Source>,
     /// The interval on a line with zero and margins: a drawing, empty without an estimate.
     pub svg: String,
 }

@@ -1,7 +1,7 @@
 //! Questions to a story: what is the value of a metric of an arm under a seed, and if there is none, why not.
 //!
 //! Owns pairing: a linear combination of terms is worked out seed by seed and exists only for seeds that have every part of it.
-//! Deliberately knows no table and no text. Invariant: what is left out of an average is counted, as diverged or as missing.
+//! Deliberately knows no table and no text. Invariant: what is left out of an average is counted, as diverged, under way or missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,9 @@ use super::story::{ProbeStory, RunState, RunStory, Story};
 /// Why there is no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Absent {
-    /// It has not run, not that far, or is not measured.
+    /// It is under way and has not come that far.
+    Partial,
+    /// It has not begun, or this is not measured.
     Missing,
     /// The run's loss stopped being finite.
     Diverged,
@@ -57,6 +59,7 @@ impl Paired {
             match of(*seed) {
                 Ok(value) => paired.values.push((*seed, value)),
                 Err(Absent::Diverged) => paired.count.diverged += 1,
+                Err(Absent::Partial) => paired.count.partial += 1,
                 Err(Absent::Missing) => paired.count.missing += 1,
             }
         }
@@ -137,8 +140,7 @@ impl<'a> Reading<'a> {
         match value {
             Some(value) if value.is_finite() => Ok(value),
             Some(_) => Err(Absent::Diverged),
-            None if matches!(run.state, RunState::Diverged { .. }) => Err(Absent::Diverged),
-            None => Err(Absent::Missing),
+            None => Err(self.why_absent(arm, seed)),
         }
     }
 
@@ -233,11 +235,12 @@ impl<'a> Reading<'a> {
         Paired { sources, ..paired }
     }
 
-    /// Why a run lacks something that is not a metric.
+    /// Why a run lacks a value.
     pub fn why_absent(&self, arm: usize, seed: u64) -> Absent {
         match self.run(arm, seed).map(|run| run.state) {
             Some(RunState::Diverged { .. }) => Absent::Diverged,
-            _ => Absent::Missing,
+            Some(RunState::Partial) => Absent::Partial,
+            Some(RunState::Finished | RunState::Missing) | None => Absent::Missing,
         }
     }
 

@@ -1,5 +1,14 @@
 // Sorts tables by a click on a heading, and says the values of curves where they are pointed at. Asks for nothing; the page is whole without it.
 "use strict";
+// A number leads to a row that is folded away.
+const unfold = () => {
+  const row = location.hash && document.getElementById(location.hash.slice(1));
+  if (!row) return;
+  row.closest("details")?.setAttribute("open", "");
+  row.scrollIntoView({ block: "center" });
+};
+addEventListener("hashchange", unfold);
+unfold();
 for (const table of document.querySelectorAll("table.sorts")) {
   const body = table.tBodies[0], rows = [...body.rows];
   // Rows of differences belong below what they compare.

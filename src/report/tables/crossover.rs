@@ -34,6 +34,7 @@ pub fn table(reading: &Reading<'_>) -> Option<Table> {
         }
         let end = cell(At::End);
         let complete = end.per_seed.len();
+        let count = end.n.unwrap_or_default();
         let steps: Vec<f64> = reading
             .study()
             .seeds
@@ -47,7 +48,7 @@ pub fn table(reading: &Reading<'_>) -> Option<Table> {
             median(&steps).map_or_else(|| "never".to_owned(), |step| format!("step {}", number::exact(step.round() as u64)));
         let text = if complete == 0 { DASH.to_owned() } else { text };
         cells.push(Cell {
-            n_text: if complete == 0 { String::new() } else { format!("{} of {complete} seeds", steps.len()) },
+            n_text: if complete == 0 { String::new() } else { format!("{} of {} seeds{}", steps.len(), count.planned, count.absent()) },
             ..Cell::words(text)
         });
         table.row(vec![contrasted.name.clone()], cells);

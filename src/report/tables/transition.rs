@@ -1,7 +1,7 @@
 //! How each arm answers the events that grow it (2608.13156, "transition response").
 
 use crate::report::layout::DASH;
-use crate::report::model::{Cell, Count, Format, Table};
+use crate::report::model::{Cell, Format, Table};
 use crate::report::number;
 use crate::report::reading::{At, Paired, Reading, events, grows};
 use crate::stats::{Recovery, Response, Windows, median, response};
@@ -91,9 +91,9 @@ fn of_training(reading: &Reading<'_>, arm: usize, phase: std::ops::Range<u64>, e
         None => DASH.to_owned(),
     };
     let back = recoveries.iter().filter(|steps| steps.is_finite()).count();
-    let n = jump.n.unwrap_or(Count::default());
+    let n = jump.n.unwrap_or_default();
     let recovery = Cell {
-        n_text: if recoveries.is_empty() { n.to_string() } else { format!("{back} of {} recovered", recoveries.len()) },
+        n_text: if recoveries.is_empty() { n.to_string() } else { format!("{back} of {} recovered{}", n.planned, n.absent()) },
         ..Cell::words(recovery)
     };
     let spans = Cell::words(format!("{} / {} / {}", windows.smooth, windows.short, windows.long));
