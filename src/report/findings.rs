@@ -77,11 +77,8 @@ fn phases(run: &RunStory) -> Vec<Phase> {
 }
 
 fn probes(run: &RunStory) -> Vec<Probe> {
-    let mut probes: Vec<Probe> = run
-        .probes
-        .iter()
-        .map(|probe| Probe { kind: probe.kind.name(), step: probe.step, key: probe.key.clone() })
-        .collect();
+    let mut probes: Vec<Probe> =
+        run.probes.iter().map(|probe| Probe { kind: probe.kind.name(), step: probe.step, key: probe.key.clone() }).collect();
     probes.sort_by(|a, b| (a.step, a.kind).cmp(&(b.step, b.kind)));
     probes
 }

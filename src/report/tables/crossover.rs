@@ -48,7 +48,11 @@ pub fn table(reading: &Reading<'_>) -> Option<Table> {
             median(&steps).map_or_else(|| "never".to_owned(), |step| format!("step {}", number::exact(step.round() as u64)));
         let text = if complete == 0 { DASH.to_owned() } else { text };
         cells.push(Cell {
-            n_text: if complete == 0 { String::new() } else { format!("{} of {} seeds{}", steps.len(), count.planned, count.absent()) },
+            n_text: if complete == 0 {
+                String::new()
+            } else {
+                format!("{} of {} seeds{}", steps.len(), count.planned, count.absent())
+            },
             ..Cell::words(text)
         });
         table.row(vec![contrasted.name.clone()], cells);
