@@ -1,5 +1,7 @@
 //! Plans of a small study: what is shared, what changes a key, what it costs.
 
+#[path = "plan/events.rs"]
+mod events;
 #[path = "plan/paper.rs"]
 mod paper;
 #[path = "plan/small.rs"]

@@ -3,12 +3,15 @@
 //! Owns the reading of the timeline's frozen sets for parameters: the planner counts by it, the engine trains by it. Invariant: a tied
 //! embedding counts once and learns unless embedding or head is frozen; below a frozen prefix nothing learns.
 
+use serde::{Deserialize, Serialize};
+
 use super::params::{Group, ParamSpec, tied};
 use crate::study::Model;
 use crate::timeline::Segment;
 
 /// What becomes of a parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Learns {
     /// It learns.
     Yes,

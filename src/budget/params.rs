@@ -4,6 +4,9 @@
 //! those of layers' identities, so that growth renames nothing; the n-th norm of an equation is `norm`, `norm2`, `norm3`, …, and
 //! likewise its gains and learned scalars, in the order of [`Equation`]'s slots.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
+
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -106,6 +109,49 @@ pub fn parameters(model: &Model, stack: &[LayerId], block_ends: &[usize]) -> Vec
 /// The names of those parameters that a pass uses after `step` steps: all, unless a branch depends on the step.
 pub fn used_at(model: &Model, stack: &[LayerId], block_ends: &[usize], step: u64) -> Vec<String> {
     list(model, stack, block_ends, Some(step)).into_iter().map(|spec| spec.name).collect()
+}
+
+/// Conditions that are looked at, at most, to find out when branches change.
+const MOST_CONDITIONS: u64 = 10_000_000;
+
+/// The stretches of `steps` in which a pass uses the same parameters, with their names; `None` if there are too many steps to look through.
+pub fn used_in(
+    model: &Model,
+    stack: &[LayerId],
+    block_ends: &[usize],
+    steps: Range<u64>,
+) -> Option<Vec<(Range<u64>, BTreeSet<String>)>> {
+    let conditions = 2 * stack.len() as u64;
+    if (steps.end - steps.start).saturating_mul(conditions) > MOST_CONDITIONS {
+        return None;
+    }
+    let choice = |branches: &Branches, moment: &Moment| branches.cases.iter().position(|(condition, _)| condition.holds(moment));
+    let choices = |step: u64| -> Vec<[Option<usize>; 2]> {
+        let of = |place: usize| {
+            let moment = Moment { layer: place + 1, depth: model.layers, active_depth: stack.len(), step };
+            let (first, second) = placements(model, place);
+            match (&first.body, &second.body) {
+                (Body::Layer(whole), _) | (Body::Sublayers { .. }, Body::Layer(whole)) => [choice(whole, &moment), None],
+                (Body::Sublayers { attention, .. }, Body::Sublayers { ffn, .. }) => {
+                    [choice(attention, &moment), choice(ffn, &moment)]
+                }
+            }
+        };
+        (0..stack.len()).map(of).collect()
+    };
+    let mut stretches: Vec<(Range<u64>, BTreeSet<String>)> = Vec::new();
+    let mut last = None;
+    for step in steps {
+        let now = choices(step);
+        match stretches.last_mut() {
+            Some((range, _)) if last.as_ref() == Some(&now) => range.end = step + 1,
+            _ => {
+                stretches.push((step..step + 1, used_at(model, stack, block_ends, step).into_iter().collect()));
+                last = Some(now);
+            }
+        }
+    }
+    Some(stretches)
 }
 
 /// Whether a branch of some placement depends on the step.

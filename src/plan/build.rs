@@ -126,7 +126,8 @@ impl Builder<'_> {
         let (name, recipe) = (&study.arms[arm].name, &study.arms[arm].recipe);
         let corpus = self.settler.worlds[settled.world].key.clone();
         let mut phases: Vec<Key> = Vec::new();
-        for (number, segment) in settled.timeline.segments.iter().enumerate() {
+        let transitions = self.settler.transitions(&settled.model, &settled.timeline.segments);
+        for (number, (segment, transition)) in settled.timeline.segments.iter().zip(transitions).enumerate() {
             let read = settled.counts.as_ref().and_then(|counts| counts.get(number));
             let parent = phases.last().cloned();
             let phase = Phase {
@@ -137,6 +138,7 @@ impl Builder<'_> {
                 training: Arc::clone(&recipe.training),
                 parent: parent.clone(),
                 segment: segment.clone(),
+                transition,
                 teacher: lesson.and_then(|lesson| lesson.used(segment)),
                 measures: measure::measures(&study.measures, segment, lesson.is_some()),
             };

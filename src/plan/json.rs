@@ -7,9 +7,13 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::cost::Cost;
-use super::node::{Key, Node};
+use super::node::{Key, Node, Work};
 use super::run::{Mismatch, PlannedRun};
+use super::text::action;
 use super::{Plan, gate};
+use crate::budget::learning::Learns;
+use crate::budget::transition::Row;
+use crate::timeline::DataPosition;
 
 /// Name and version of the schema.
 pub const SCHEMA: &str = "xrun.plan/1";
@@ -118,6 +122,34 @@ fn of_node(node: &Node, cost: &Cost, arms: &[&str], cached: bool) -> Value {
         "first_step": segment.map(|segment| segment.steps.start),
         "last_step": segment.map(|segment| segment.steps.end),
         "active_layers": segment.map(|segment| segment.depth()),
+        "transition": transition(node),
         "cost": cost,
     })
+}
+
+/// What becomes of everything at a phase's first step.
+fn transition(node: &Node) -> Option<Value> {
+    let (Work::Phase(phase) | Work::Teacher(phase)) = &node.work else { return None };
+    let (table, segment) = (&phase.transition, &phase.segment);
+    let row = |row: &Row| {
+        json!({
+            "name": row.name(),
+            "layers": row.layers,
+            "of": row.of,
+            "parameters": row.parameters,
+            "value": row.fate.value,
+            "copies": row.from,
+            "moments": row.fate.moments,
+            "updates": row.fate.updates,
+            "learns": row.fate.learns,
+            "lr": if row.fate.learns == Learns::Yes { table.lr } else { 0.0 },
+        })
+    };
+    let DataPosition { shard, sequence, .. } = segment.data;
+    Some(json!({
+        "actions": segment.actions.iter().map(action).collect::<Vec<_>>(),
+        "lr": table.lr,
+        "data": { "reading": table.reading, "shard": shard, "sequence": sequence, "context": segment.context(&phase.data) },
+        "rows": table.rows.iter().map(row).collect::<Vec<_>>(),
+    }))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::budget::transition::Transition;
 use crate::study::{Cache, Data, Metric, Model, ProbeKind, Training};
 use crate::timeline::Segment;
 
@@ -90,6 +91,8 @@ pub struct Phase {
     pub parent: Option<Key>,
     /// Depth, loss, learning rate, what learns, what is read.
     pub segment: Segment,
+    /// What the event at its start does to each parameter, its optimizer state and the data; no part of the key, being settled by what is.
+    pub transition: Transition,
     /// Where the teacher's logits, embedding or head come from.
     pub teacher: Option<TeacherUse>,
     /// What is measured after which steps of the run, ascending; its first and last step among them.

@@ -18,6 +18,7 @@ use crate::budget::hub;
 use crate::budget::matching;
 use crate::budget::params::{FirstValue, parameters};
 use crate::budget::tokens::{Count, Counter};
+use crate::budget::transition::{self, Row, Transition};
 use crate::data::facts::{Checkpoint, Corpus, Facts, Found};
 use crate::study::{Data, Init, Model, Quantity, Recipe, Schedule, Study, Training};
 use crate::timeline::{self, DataPosition, Segment, StepTokens, Timeline, TimelineError};
@@ -47,6 +48,7 @@ pub(super) struct Settler<'a> {
     counters: BTreeMap<(usize, u64, u64), Rc<Counter>>,
     counts: Memo<Option<Vec<Count>>>,
     shapes: Memo<Rc<str>>,
+    rows: Memo<Rc<[Arc<[Row]>]>>,
     prices: Memo<Cost>,
     forwards: Memo<f64>,
     settled: BTreeMap<(usize, u64), Rc<Settled>>,
@@ -64,6 +66,7 @@ impl<'a> Settler<'a> {
             counters: BTreeMap::new(),
             counts: Memo::default(),
             shapes: Memo::default(),
+            rows: Memo::default(),
             prices: Memo::default(),
             forwards: Memo::default(),
             settled: BTreeMap::new(),
@@ -254,6 +257,18 @@ impl Settler<'_> {
         let (stack, ends) = (&segment.stack, &segment.block_ends);
         let make = || Rc::from(proof::shape_of(model, segment));
         self.shapes.get(&(Arc::as_ptr(model).addr(), stack, ends), make)
+    }
+
+    /// What the events of a run do. The model is one that [`Settler::model`] gave out.
+    pub(super) fn transitions(&mut self, model: &Arc<Model>, segments: &[Segment]) -> Vec<Transition> {
+        let of: Vec<_> = segments
+            .iter()
+            .map(|Segment { steps, stack, block_ends, new_layers, frozen, reset_optimizer, .. }| {
+                (steps, stack, block_ends, new_layers, frozen, reset_optimizer)
+            })
+            .collect();
+        let rows = self.rows.get(&(Arc::as_ptr(model).addr(), of), || transition::rows(model, segments).into());
+        transition::transitions(segments, &rows)
     }
 
     /// What a segment costs.

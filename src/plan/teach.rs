@@ -281,7 +281,8 @@ impl Builder<'_> {
         let corpus = self.settler.worlds[world].key.clone();
         let measured = [Measure { metric: Metric::ValidationCe, every: steps.max(1) }];
         let mut last = None;
-        for segment in timeline.segments {
+        let transitions = self.settler.transitions(&model, &timeline.segments);
+        for (segment, transition) in timeline.segments.into_iter().zip(transitions) {
             let price = self.settler.price(&model, training, &recipe.data, &segment, read.as_ref());
             let cost = Cost {
                 flops_student: Some(0.0),
@@ -299,6 +300,7 @@ impl Builder<'_> {
                 parent: None,
                 measures: measure::measures(&measured, &segment, false),
                 segment,
+                transition,
                 teacher: None,
             };
             let key = key::phase("teacher", &phase, &shape, None);

@@ -17,6 +17,7 @@ mod start;
 mod step;
 mod streamed;
 mod teacher;
+mod transition;
 mod worker;
 
 pub use checkpoint::{CHECKPOINT, Checkpoint, CheckpointError, Meta};

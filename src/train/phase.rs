@@ -16,6 +16,7 @@ use super::sets::Learning;
 use super::start::{Lies, Sources, agrees, begin, goes_on};
 use super::step::{Setting, State, groups, step};
 use super::teacher::{OnlineTeacher, Teacher, load_checkpoint};
+use super::transition::{holds, reads_on};
 use super::{Checkpoint, Meta, disk, evaluate};
 use crate::budget::params::{parameters, vocabulary};
 use crate::data::Reader;
@@ -101,12 +102,14 @@ impl<'a, D: Home> Run<'a, D> {
                     None => None,
                 };
                 agrees(segment, parent.as_ref())?;
+                reads_on(&phase.transition, segment, parent.as_ref())?;
                 let lies = |teacher: &TeacherUse| match &teacher.folder {
                     Some(lies) => Lies::Folder(folder.join(lies)),
                     None => Lies::Node((desk.finished)(&teacher.node)),
                 };
                 let sources = Sources::new(phase.teacher.as_ref().map(lies), folder.to_owned());
                 let state = begin(device, phase.seed, &specs, segment, &learning, parent.as_ref(), &sources)?;
+                holds(&phase.transition, segment, &specs, &learning, &state)?;
                 (state, segment.steps.start, Counts::default(), Metrics::open(desk.folder, 0)?)
             }
         };

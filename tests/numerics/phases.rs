@@ -1,11 +1,14 @@
 //! Phases, teachers, caches and probes at a desk, as the runner has them done.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use xrun::budget::learning::Learns;
+use xrun::budget::transition::{Moments, Reading, Transition, rows, transitions};
 use xrun::data::{Reader, corpus};
 use xrun::model::{Network, Without};
 use xrun::plan::node::{Key, Node, Phase, Probe, TeacherLogits, TeacherUse, Work};
@@ -22,12 +25,12 @@ use xrun::train::{CHECKPOINT, Checkpoint, Logits, State, TrainWorker};
 
 use crate::build::*;
 
-/// A store without locks: a folder a node.
-struct Store(tempfile::TempDir);
+/// A store without locks: a folder a node; and the segments that led to each phase.
+struct Store(tempfile::TempDir, RefCell<BTreeMap<Key, Vec<Segment>>>);
 
 impl Store {
     fn new(layout: Layout) -> Self {
-        let this = Self(tempfile::tempdir().expect("a folder"));
+        let this = Self(tempfile::tempdir().expect("a folder"), RefCell::default());
         let folder = this.folder("corpus");
         corpus::write(&data(layout), None, this.0.path(), &folder, &mut |_, _| true).expect("a corpus");
         this
@@ -37,8 +40,20 @@ impl Store {
         std::fs::create_dir_all(&folder).expect("a folder");
         folder
     }
-    /// Works on a node; stops after `stop` reports of progress, 0: from the beginning.
+    /// A phase's table, as the planner makes it.
+    fn planned(&self, key: &str, work: Work) -> Work {
+        let (Work::Phase(mut phase) | Work::Teacher(mut phase)) = work else { return work };
+        let mut course = phase.parent.as_ref().map_or(vec![], |parent| self.1.borrow()[parent].clone());
+        course.push(phase.segment.clone());
+        phase.transition = transitions(&course, &rows(&phase.model, &course)).pop().expect("a table");
+        self.1.borrow_mut().insert(Key(key.into()), course);
+        Work::Phase(phase)
+    }
     fn work(&self, key: &str, work: Work, stop: Option<u64>, save_every: Duration) -> Result<Outcome, Failure> {
+        self.attempt(key, self.planned(key, work), stop, save_every)
+    }
+    /// Works on a node; stops after `stop` reports of progress, 0: from the beginning.
+    fn attempt(&self, key: &str, work: Work, stop: Option<u64>, save_every: Duration) -> Result<Outcome, Failure> {
         let node = Node { key: Key(key.into()), label: key.into(), needs: vec![], work };
         let (folder, stopped, mut reports) = (self.folder(key), AtomicBool::new(stop == Some(0)), 0);
         let mut tell = |_: Progress| {
@@ -127,6 +142,7 @@ fn phase(model: Model, segment: Segment, loss: Vec<(f64, LossTerm)>, parent: Opt
         training: Arc::new(training(loss)),
         parent: parent.map(|key| Key(key.into())),
         segment,
+        transition: Transition { rows: Arc::new([]), lr: 0.0, reading: Reading::Begins },
         teacher: None,
         measures: vec![(Metric::ValidationCe, measured.clone()), (Metric::Perplexity, measured)],
     }
@@ -176,6 +192,61 @@ fn a_run_in_two_phases() {
     assert!(child.moments.keys().all(|name| !name.starts_with("layers.0.") && !name.starts_with("layers.1.")));
     assert_eq!((child.meta.updates["head"], child.meta.updates["layers.2.ffn.up"]), (12, 6));
     assert_eq!(child.meta.data, DataPosition { sequence: 48, ..DataPosition::START });
+}
+
+/// A table that says something else of a phase than what happens refuses it, with the row, before a step is taken.
+#[test]
+fn a_phase_holds_what_it_begins_with_against_its_table() {
+    let store = Store::new(Layout::Packed);
+    store.done("first", Work::Phase(Box::new(phase(bytes(pre(), 4), segment(2, 0..3, 1e-2), ce(), None))));
+    let second = || {
+        store.planned(
+            "second",
+            Work::Phase(Box::new(phase(bytes(pre(), 4), grown(3..6, FirstValues::CopyOf(LayerId(1))), ce(), Some("first")))),
+        )
+    };
+    let refusal = |turn: &dyn Fn(&mut Transition)| {
+        let Work::Phase(mut phase) = second() else { unreachable!("a phase") };
+        turn(&mut phase.transition);
+        let failure = store.attempt("second", Work::Phase(phase), None, Duration::ZERO).expect_err("another table").to_string();
+        assert!(store.files("second").is_empty(), "{failure}");
+        let words = failure.strip_prefix("the state at step 3 is not the planned one: ").expect("which step");
+        words.to_owned()
+    };
+    let row = |at: usize, turn: &dyn Fn(&mut xrun::budget::transition::Row)| {
+        refusal(&|table| {
+            let mut rows = table.rows.to_vec();
+            turn(&mut rows[at]);
+            table.rows = rows.into();
+        })
+    };
+    let names = |table: &Transition| table.rows.iter().map(xrun::budget::transition::Row::name).collect::<Vec<_>>();
+    let Work::Phase(planned) = second() else { unreachable!("a phase") };
+    assert_eq!(names(&planned.transition), ["layers 1–2", "layers 3–4", "embedding", "exit, head"]);
+    assert_eq!(row(0, &|row| row.parameters += 1), "the row `layers 1–2`: planned 3921 parameters, found 3920");
+    assert_eq!(
+        row(0, &|row| row.fate.learns = Learns::Yes),
+        "the row `layers 1–2`: planned learns, found `layers.0.attention.q`, which is frozen"
+    );
+    assert_eq!(
+        row(1, &|row| (row.fate.moments, row.fate.updates) = (Moments::Kept, Some(3))),
+        "the row `layers 3–4`: planned moments of 3 updates, found no moments at `layers.2.attention.q`"
+    );
+    assert_eq!(
+        row(3, &|row| row.fate.updates = Some(2)),
+        "the row `exit, head`: planned moments of 2 updates, found moments of 3 updates at `exit.norm`"
+    );
+    assert_eq!(
+        row(3, &|row| row.fate.moments = Moments::Dropped),
+        "the row `exit, head`: planned no moments, found moments of 3 updates at `exit.norm`"
+    );
+    assert_eq!(row(2, &|row| row.of.clear()), "`embedding`: planned nothing, found a parameter");
+    assert_eq!(refusal(&|table| table.lr = 2e-2), "the learning rate: planned 2e-2, found 1e-2");
+    assert_eq!(
+        refusal(&|table| table.reading = Reading::Rewinds),
+        "the data: planned reading rewinds, found reading goes on after sequence 12 of shard 0 at sequence 12 of shard 0"
+    );
+    store.attempt("second", second(), None, Duration::ZERO).expect("the planned table");
 }
 
 /// Stopped after every step and gone on with: the same bytes, also with a partial save each step and a damaged partial.

@@ -12,8 +12,8 @@ pub(super) fn by_arm(plan: &Plan) -> impl Iterator<Item = &[PlannedRun]> {
 }
 
 /// One figure of an arm: that of all its seeds, or from the least to the most.
-fn figure<T: PartialOrd + Copy>(runs: &[PlannedRun], of: impl Fn(&PlannedRun) -> T, say: impl Fn(T) -> String) -> String {
-    let values = || runs.iter().map(&of);
+pub(super) fn figure<R, T: PartialOrd + Copy>(all: &[R], of: impl Fn(&R) -> T, say: impl Fn(T) -> String) -> String {
+    let values = || all.iter().map(&of);
     let least = values().reduce(|a, b| if b < a { b } else { a }).map(&say);
     let most = values().reduce(|a, b| if b > a { b } else { a }).map(&say);
     match (least, most) {

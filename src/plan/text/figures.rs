@@ -69,7 +69,7 @@ pub(super) fn many(count: u64, noun: &str) -> String {
 }
 
 /// As the language would say it.
-pub(super) fn action(action: &Action) -> String {
+pub(in crate::plan) fn action(action: &Action) -> String {
     match action {
         Action::Grow { layers, at, from } => {
             let place = match at {

@@ -3,6 +3,7 @@
 //! Owns what is said and in which order. Deliberately uses no colour. Invariant: a plan of equal arms reads the same on any machine.
 
 mod arms;
+mod events;
 mod figures;
 mod page;
 mod schedules;
@@ -10,6 +11,7 @@ mod whole;
 
 use super::Plan;
 use super::node::Key;
+pub(super) use figures::action;
 use page::Page;
 
 /// The plan as text of 100 columns; `cached` says which nodes are done already.

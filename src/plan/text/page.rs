@@ -38,6 +38,10 @@ impl Page {
     }
     /// Columns under a heading each, two spaces in; the first to the left, the others to the right.
     pub(super) fn table(&mut self, heads: &[&str], rows: &[Vec<String>]) {
+        self.columns("  ", heads, rows);
+    }
+    /// The same behind an indent.
+    pub(super) fn columns(&mut self, indent: &str, heads: &[&str], rows: &[Vec<String>]) {
         let cells = || rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect::<Vec<_>>());
         let widths: Vec<usize> = (0..heads.len())
             .map(|column| {
@@ -47,9 +51,9 @@ impl Page {
             .collect();
         let heads = heads.iter().map(|head| (*head).to_owned()).collect();
         for row in std::iter::once(heads).chain(cells()) {
-            let mut line = String::from(" ");
+            let mut line = String::from(indent);
             for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
-                line += &if column == 0 { format!(" {cell:<width$}") } else { format!("  {cell:>width$}") };
+                line += &if column == 0 { format!("{cell:<width$}") } else { format!("  {cell:>width$}") };
             }
             self.line(&line);
         }

@@ -5,39 +5,60 @@
 use std::collections::BTreeMap;
 
 use super::arms::by_arm;
+use super::events;
 use super::figures::{action, grouped, many};
 use super::page::Page;
-use crate::plan::{Key, Plan, json};
-use crate::timeline::{Segment, Timeline};
+use crate::budget::transition::Transition;
+use crate::plan::node::Work;
+use crate::plan::{Key, Plan, PlannedRun, json};
+use crate::timeline::{DataPosition, Segment};
 
 /// Every course of events, with the arms that take it.
 pub(super) fn schedules(page: &mut Page, plan: &Plan) {
-    let mut courses: Vec<(Vec<String>, &str, Vec<&str>)> = Vec::new();
+    let mut courses: Vec<(Course, &str, Vec<&PlannedRun>)> = Vec::new();
     for run in by_arm(plan).filter_map(<[_]>::first) {
-        let (course, name) = (course(&run.timeline), plan.study.arms[run.arm].recipe.schedule.name.as_str());
+        let (course, name) = (course(plan, run), plan.study.arms[run.arm].recipe.schedule.name.as_str());
         match courses.iter_mut().find(|(other, of, _)| (other, *of) == (&course, name)) {
-            Some((_, _, names)) => names.push(&run.name),
-            None => courses.push((course, name, vec![&run.name])),
+            Some((_, _, runs)) => runs.push(run),
+            None => courses.push((course, name, vec![run])),
         }
     }
     page.heading("schedules");
-    for (course, name, arms) in courses {
-        page.wrapped(&format!("  {name}: "), &arms.join(", "));
-        for line in course {
-            page.wrapped("    ", &line);
+    for (course, name, runs) in courses {
+        let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+        page.wrapped(&format!("  {name}: "), &names.join(", "));
+        for (number, phase) in course.iter().enumerate() {
+            page.wrapped("    ", phase.first().map_or("", String::as_str));
+            let alike: Vec<_> = runs.iter().filter_map(|run| event(plan, run, number)).collect();
+            events::table(page, &alike);
         }
     }
 }
 
-fn course(timeline: &Timeline) -> Vec<String> {
-    let mut lines = Vec::new();
-    for (number, segment) in timeline.segments.iter().enumerate() {
+/// For each phase its line and, if it begins with an event, the words of the event's table.
+type Course = Vec<Vec<String>>;
+
+fn course(plan: &Plan, run: &PlannedRun) -> Course {
+    let mut phases = Vec::new();
+    for (number, segment) in run.timeline.segments.iter().enumerate() {
         let events = segment.actions.iter().map(action).collect::<Vec<_>>().join(", ");
         let (start, end) = (grouped(segment.steps.start), grouped(segment.steps.end));
         let events = if events.is_empty() { events } else { format!("; at {start}: {events}") };
-        lines.push(format!("phase {number}, {start} to {end}: {}{events}", depth(segment)));
+        let mut words = vec![format!("phase {number}, {start} to {end}: {}{events}", depth(segment))];
+        words.extend(event(plan, run, number).into_iter().flat_map(|(table, position)| events::words(table, position)));
+        phases.push(words);
     }
-    lines
+    phases
+}
+
+/// The event at the start of a phase, if there is one, and where it goes on to read.
+fn event<'a>(plan: &'a Plan, run: &PlannedRun, number: usize) -> Option<(&'a Transition, DataPosition)> {
+    match &plan.node(run.phases.get(number)?)?.work {
+        Work::Phase(phase) if !run.timeline.segments.get(number)?.actions.is_empty() => {
+            Some((&phase.transition, phase.segment.data))
+        }
+        _ => None,
+    }
 }
 
 fn depth(segment: &Segment) -> String {
