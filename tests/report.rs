@@ -7,9 +7,10 @@ mod safety;
 #[path = "report/simulation.rs"]
 mod simulation;
 
-use fixture::{claim, line, paper, rich};
-use xrun::report::{Form, RunState, findings, number, render, render_with};
-use xrun::run::record::Real;
+use std::sync::Arc;
+
+use fixture::{changed, claim, line, measured, paper, part, rich};
+use xrun::report::{Form, Measured, RunState, findings, number, render, render_with};
 use xrun::study::{Ablation, Action, Loss, LossTerm, Metric, Relation};
 
 fn markdown(story: &xrun::report::Story) -> String {
@@ -220,7 +221,7 @@ fn overtaking_is_followed_to_the_end() {
 fn what_is_left_out_is_counted() {
     let mut story = three_seeds();
     story.runs[4].state = RunState::Diverged { step: 700 };
-    story.runs[4].metrics = vec![line(700, &[("validation_ce", f64::NAN)])];
+    story.runs[4].metrics = measured(&[line(700, &[("validation_ce", f64::NAN)])]);
     story.runs.remove(2);
     let found = findings(&story);
     let cell = &found.tables["ablation"].rows[1].cells[0];
@@ -243,7 +244,7 @@ fn what_is_under_way_is_counted() {
     let mut story = rich();
     let half = story.runs.iter_mut().find(|run| run.arm == 4 && run.seed == 0).expect("a run");
     half.state = RunState::Partial;
-    half.metrics.retain(|line| line.step < 1_500);
+    half.metrics = changed(&half.metrics, |_, step, value| (step < 1_500).then_some(value));
     half.probes.retain(|probe| probe.step < 1_500);
     let found = findings(&story);
     let text = |table: &str, row: usize, column: usize| found.tables[table].rows[row].cells[column].n_text.clone();
@@ -301,7 +302,8 @@ fn what_is_known_of_steps_is_read_at_the_last_step() {
     assert_eq!(findings(&story).claims[0].n, 0);
     for run in &mut story.runs {
         let last = run.planned.steps - 1;
-        run.metrics.insert(0, line(last, &[("train_loss", 2.0 + 0.1 * run.arm as f64 + 0.001 * run.seed as f64)]));
+        let read = line(last, &[("train_loss", 2.0 + 0.1 * run.arm as f64 + 0.001 * run.seed as f64)]);
+        run.metrics.append(Arc::new(part(&[read])));
     }
     assert_eq!(findings(&story).claims[0].n, 3);
 }
@@ -311,7 +313,7 @@ fn an_arm_that_only_diverged_says_so() {
     let mut story = three_seeds();
     for run in story.runs.iter_mut().filter(|run| run.arm == 1) {
         run.state = RunState::Diverged { step: 10 };
-        run.metrics.clear();
+        run.metrics = Measured::default();
     }
     let text = markdown(&story);
     assert_eq!(row(&text, "validation_ce by placement and schedule", "post"), "| post | diverged (n = 0 of 3, 3 diverged) |");
@@ -320,7 +322,7 @@ fn an_arm_that_only_diverged_says_so() {
 #[test]
 fn a_final_value_that_is_not_finite_is_a_divergence() {
     let mut story = three_seeds();
-    story.runs[0].metrics = vec![line(1_000, &[("validation_ce", f64::INFINITY)])];
+    story.runs[0].metrics = measured(&[line(1_000, &[("validation_ce", f64::INFINITY)])]);
     assert_eq!(findings(&story).tables["ablation"].rows[0].cells[0].n_text, "n = 2 of 3, 1 diverged");
 }
 
@@ -394,11 +396,11 @@ fn every_table_of_the_study() {
 fn a_jump_is_after_minus_before() {
     let mut story = rich();
     for run in &mut story.runs {
-        run.metrics = vec![
+        run.metrics = measured(&[
             line(1_000, &[("validation_ce", 2.0)]),
             line(1_000, &[("validation_ce", 2.5)]),
             line(2_000, &[("validation_ce", 2.25)]),
-        ];
+        ]);
     }
     let found = findings(&story);
     let jump = &found.tables["transition"].rows[0].cells[0];
@@ -420,8 +422,11 @@ fn an_average_over_an_axis_is_balanced() {
 #[test]
 fn json_has_the_documented_shape() {
     let mut story = rich();
-    story.runs[0].metrics[20].values.insert("validation_ce".to_owned(), Real(f64::NAN));
-    story.runs[0].metrics[40].values.insert("validation_ce".to_owned(), Real(f64::NEG_INFINITY));
+    story.runs[0].metrics = changed(&story.runs[0].metrics, |metric, step, value| match (metric, step) {
+        (Metric::ValidationCe, 100) => Some(f64::NAN),
+        (Metric::ValidationCe, 200) => Some(f64::NEG_INFINITY),
+        _ => Some(value),
+    });
     let text = render(&findings(&story), Form::Json).expect("renders");
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(json["schema"], "xrun.report/1");

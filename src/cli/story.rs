@@ -2,54 +2,103 @@
 //!
 //! Invariant: what the store cannot vouch for is left out and named.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::plan::run::PlannedRun;
 use crate::plan::{Key, Plan};
-use crate::report::{Planned, ProbeStory, RunState, RunStory, Story, TeacherStory};
-use crate::run::record::{METRICS, MetricLine, PROBE, ProbeRecord};
-use crate::run::store::{State, Store};
-use crate::study::{Metric, Teacher};
+use crate::report::{Measured, Part, Planned, ProbeStory, RunState, RunStory, Story, TeacherStory};
+use crate::run::lines;
+use crate::run::record::{METRICS, PROBE, ProbeRecord, Real};
+use crate::run::store::Store;
+use crate::study::{Metric, Study, Teacher};
 
 /// The story of a plan so far, and what in the store is damaged.
 pub fn gather(plan: &Plan, store: &Store) -> (Story, Vec<String>) {
-    let mut shelf = Shelf { plan, store, metrics: BTreeMap::new(), damaged: Vec::new() };
+    let wanted = wanted(&plan.study);
+    let mut shelf = Shelf { plan, store, parts: BTreeMap::new(), damaged: Vec::new() };
+    shelf.fill(&wanted);
     let runs = plan.runs.iter().map(|run| shelf.run(run)).collect();
     let teachers = shelf.teachers();
     (Story { study: plan.study.clone(), runs, teachers }, shelf.damaged)
+}
+
+/// What a report may ask for: what is measured or claimed, and what teachers are told by.
+fn wanted(study: &Study) -> Vec<Metric> {
+    let terms = study.claims.iter().flat_map(|claim| claim.left.terms.iter().chain(&claim.right.terms));
+    let asked: BTreeSet<Metric> =
+        study.measures.iter().map(|measure| measure.metric).chain(terms.map(|(_, term)| term.metric)).collect();
+    Metric::ALL.into_iter().filter(|metric| asked.contains(metric) || *metric == Metric::ValidationCe).collect()
 }
 
 /// The store, each node of it read once.
 struct Shelf<'a> {
     plan: &'a Plan,
     store: &'a Store,
-    metrics: BTreeMap<Key, Option<Vec<MetricLine>>>,
+    /// What finished nodes measured.
+    parts: BTreeMap<Key, Arc<Part>>,
     damaged: Vec<String>,
 }
 
 impl Shelf<'_> {
+    /// Reads what every finished phase and teacher measured, on all cores: most of a report's time is this.
+    fn fill(&mut self, wanted: &[Metric]) {
+        let mut nodes: BTreeMap<&Key, Option<&Range<u64>>> = BTreeMap::new();
+        for run in &self.plan.runs {
+            nodes.extend(run.phases.iter().zip(&run.timeline.segments).map(|(key, segment)| (key, Some(&segment.steps))));
+            nodes.extend(run.teacher.as_ref().map(|key| (key, None)));
+        }
+        let nodes: Vec<_> = nodes.into_iter().collect();
+        let (store, next) = (self.store, AtomicUsize::new(0));
+        let work = || {
+            let mut done = Vec::new();
+            while let Some((key, steps)) = nodes.get(next.fetch_add(1, Ordering::Relaxed)) {
+                done.extend(store.read(key, METRICS).map(|bytes| (*key, bytes.and_then(|bytes| part(&bytes, wanted, *steps)))));
+            }
+            done
+        };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut read: Vec<_> = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..cores).map(|_| scope.spawn(work)).collect();
+            let own = work();
+            others
+                .into_iter()
+                .flat_map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .chain(own)
+                .collect()
+        });
+        read.sort_unstable_by_key(|(key, _)| *key);
+        for (key, part) in read {
+            let part = self.trusted(key, part);
+            self.parts.extend(part.map(|part| (key.clone(), Arc::new(part))));
+        }
+    }
+
     fn run(&mut self, run: &PlannedRun) -> RunStory {
-        let mut metrics = Vec::new();
+        let mut metrics = Measured::default();
         let mut finished = 0;
         for key in &run.phases {
-            let Some(lines) = self.metrics(key) else { break };
-            metrics.extend(lines);
+            let Some(part) = self.parts.get(key) else { break };
+            metrics.append(part.clone());
             finished += 1;
         }
         let diverged = run.phases.get(finished).and_then(|key| self.store.failure(key)).and_then(|failure| failure.diverged_at);
         if let Some(key) = run.phases.get(finished) {
-            metrics.extend(under_way(&self.store.work(key)));
+            metrics.append(Arc::new(under_way(&self.store.work(key), &Metric::ALL)));
         }
         let state = match diverged {
             Some(step) => RunState::Diverged { step },
             None if finished == run.phases.len() => RunState::Finished,
-            None if metrics.is_empty() => RunState::Missing,
+            None if finished == 0 && metrics.is_empty() => RunState::Missing,
             None => RunState::Partial,
         };
         let probes = run.probes.iter().filter_map(|(kind, step, key)| {
-            let text = self.file(key, PROBE)?;
-            let record: ProbeRecord = self.trusted(key, serde_json::from_str(&text))?;
+            let bytes = self.store.read(key, PROBE)?;
+            let record: ProbeRecord =
+                self.trusted(key, bytes.and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string())))?;
             Some(ProbeStory { kind: *kind, step: *step, key: key.0.clone(), record })
         });
         let probes = probes.collect();
@@ -73,7 +122,7 @@ impl Shelf<'_> {
         }
     }
 
-    fn teachers(&mut self) -> Vec<TeacherStory> {
+    fn teachers(&self) -> Vec<TeacherStory> {
         let mut teachers: Vec<TeacherStory> = Vec::new();
         for run in &self.plan.runs {
             let Some(teacher) = self.plan.study.arms[run.arm].recipe.teacher.as_deref() else { continue };
@@ -82,33 +131,10 @@ impl Shelf<'_> {
             if teachers.iter().any(|known| known.name == *name && known.key == key) {
                 continue;
             }
-            let lines = run.teacher.as_ref().and_then(|key| self.metrics(key)).unwrap_or_default();
-            let last = lines.iter().rev().find_map(|line| line.values.get(Metric::ValidationCe.name()).copied());
-            teachers.push(TeacherStory { name: name.clone(), key, validation_ce: last });
+            let last = run.teacher.as_ref().and_then(|key| self.parts.get(key)?.last(Metric::ValidationCe));
+            teachers.push(TeacherStory { name: name.clone(), key, validation_ce: last.map(Real) });
         }
         teachers
-    }
-
-    /// The metrics of a finished node; `None` where it is not finished or not to be trusted.
-    fn metrics(&mut self, key: &Key) -> Option<Vec<MetricLine>> {
-        if !self.metrics.contains_key(key) {
-            let text = self.file(key, METRICS);
-            let parsed = text.and_then(|text| {
-                let lines: Result<Vec<MetricLine>, _> = text.lines().map(serde_json::from_str).collect();
-                self.trusted(key, lines)
-            });
-            self.metrics.insert(key.clone(), parsed);
-        }
-        self.metrics.get(key).cloned().flatten()
-    }
-
-    /// A file of a finished node, checked against its record.
-    fn file(&mut self, key: &Key, name: &str) -> Option<String> {
-        match self.store.state_of_file(key, name) {
-            State::Finished(_) => self.trusted(key, std::fs::read_to_string(self.store.node(key).join(name))),
-            State::Damaged(reason) => self.trusted(key, Err(reason)),
-            State::Absent => None,
-        }
     }
 
     fn trusted<T, E: std::fmt::Display>(&mut self, key: &Key, result: Result<T, E>) -> Option<T> {
@@ -121,8 +147,27 @@ impl Shelf<'_> {
     }
 }
 
+/// What a node measured at steps that are its own.
+fn part(bytes: &[u8], wanted: &[Metric], steps: Option<&Range<u64>>) -> Result<Part, String> {
+    let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+    let (mut part, read) = collect(text, wanted);
+    part.shrink_to_fit();
+    match (read, steps) {
+        (Err(reason), _) => Err(format!("`{METRICS}`: {reason}")),
+        (Ok(()), Some(steps)) if !part.lies_in(steps) => Err(format!("`{METRICS}` has steps of another phase")),
+        (Ok(()), _) => Ok(part),
+    }
+}
+
 /// What a phase that is under way has written so far; its last line may be half a line.
-fn under_way(folder: &Path) -> Vec<MetricLine> {
-    let text = std::fs::read_to_string(folder.join(METRICS)).unwrap_or_default();
-    text.lines().map_while(|line| serde_json::from_str(line).ok()).collect()
+fn under_way(folder: &Path, wanted: &[Metric]) -> Part {
+    collect(&std::fs::read_to_string(folder.join(METRICS)).unwrap_or_default(), wanted).0
+}
+
+/// What could be read, and why no more.
+fn collect(text: &str, wanted: &[Metric]) -> (Part, Result<(), String>) {
+    let names: Vec<&str> = wanted.iter().map(|metric| metric.name()).collect();
+    let (mut part, mut ascending) = (Part::default(), true);
+    let read = lines::read(text, &names, |place, step, value| ascending &= part.push(wanted[place], step, value));
+    (part, read.and_then(|()| ascending.then_some(()).ok_or_else(|| "its steps go back".to_owned())))
 }

@@ -125,13 +125,8 @@ fn crossings(reading: &Reading<'_>, claim: &Claim, sum: &Linear, event: u64) -> 
     let Some(metric) = metric(claim) else { return String::new() };
     let sign = if larger_is_better(claim) { -1.0 } else { 1.0 };
     let steps = reading.common_steps(&arms(claim).collect::<Vec<_>>(), metric);
-    // Seed by seed, the difference at every later evaluation.
-    let mut series: std::collections::BTreeMap<u64, Vec<(u64, f64)>> = std::collections::BTreeMap::new();
-    for step in steps.into_iter().filter(|step| *step > event) {
-        for (seed, value) in reading.combination(sum, At::Step(step)).values {
-            series.entry(seed).or_default().push((step, sign * value));
-        }
-    }
+    let later = &steps[steps.partition_point(|step| *step <= event)..];
+    let oriented = |(step, value): (u64, f64)| (step, sign * value);
     let end = reading.combination(sum, At::End);
     let before = reading.combination(sum, At::Step(event));
     let seeds: Vec<u64> = end.values.iter().map(|(seed, _)| *seed).collect();
@@ -140,7 +135,10 @@ fn crossings(reading: &Reading<'_>, claim: &Claim, sum: &Linear, event: u64) -> 
     let crossed: Vec<f64> = seeds
         .iter()
         .filter(|seed| was_behind(**seed) && ends_ahead(**seed))
-        .filter_map(|seed| stats::stays_below_from(series.get(seed)?, event))
+        .filter_map(|seed| {
+            let track: Vec<_> = reading.along(sum, *seed, later).into_iter().map(oriented).collect();
+            stats::stays_below_from(&track, event)
+        })
         .map(|step| step as f64)
         .collect();
     let from =

@@ -1,7 +1,7 @@
 //! Values over steps: a metric of one arm, and the difference of two placements, as figures draw them and JSON keeps them.
 //!
 //! Owns which contrasts are followed over time. Invariant: a point says how many seeds it rests on; at an event's step there are two
-//! points, the model before it and the model after it.
+//! points, the model before it and the model after it; a curve has no more points than can be told apart.
 
 use std::collections::BTreeSet;
 
@@ -10,6 +10,7 @@ use crate::study::Metric;
 
 use super::model::{Curve, CurvePoint};
 use super::reading::{At, Reading, contrast, events};
+use super::story::RunStory;
 use super::tables::{placements, schedules};
 
 /// Two sets of arms that differ in placement only.
@@ -64,7 +65,7 @@ impl Contrast {
         let boundaries = self.boundaries(reading);
         let sum = contrast(metric, &self.of, &self.minus);
         let mut points = Vec::new();
-        for step in reading.common_steps(&arms, metric) {
+        for step in thinned(reading.common_steps(&arms, metric), &boundaries) {
             let moments = if boundaries.contains(&step) { vec![At::Step(step), At::After(step)] } else { vec![At::Step(step)] };
             for at in moments {
                 let Some(estimate) = reading.combination(&sum, at).estimate() else { continue };
@@ -80,39 +81,44 @@ impl Contrast {
         arms.filter_map(|arm| reading.runs_of(*arm).next()).flat_map(events).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Under one seed, the step from which the difference keeps the sign of its end; `None` where it never changes.
-    pub fn crossing(&self, reading: &Reading<'_>, metric: Metric, seed: u64) -> Option<u64> {
+    /// Under each of these seeds, the step from which the difference keeps the sign of its end, where it ever changes.
+    pub fn crossings(&self, reading: &Reading<'_>, metric: Metric, seeds: &[u64]) -> Vec<u64> {
         let arms = [self.of.as_slice(), &self.minus].concat();
-        let at = |step: u64| {
-            let of = reading.mean(&self.of, seed, metric, At::Step(step)).ok()?;
-            Some((step, of - reading.mean(&self.minus, seed, metric, At::Step(step)).ok()?))
-        };
-        last_crossing(&reading.common_steps(&arms, metric).into_iter().filter_map(at).collect::<Vec<_>>())
+        let (steps, sum) = (reading.common_steps(&arms, metric), contrast(metric, &self.of, &self.minus));
+        seeds.iter().filter_map(|seed| last_crossing(&reading.along(&sum, *seed, &steps))).collect()
     }
 }
 
 /// A metric of one arm at every step: mean and range over seeds.
 pub fn arm_curve(reading: &Reading<'_>, arm: usize, metric: Metric) -> Curve {
-    let mut points: Vec<(u64, usize, Vec<f64>)> = Vec::new();
-    for run in reading.runs_of(arm) {
-        let mut before = None;
-        for (step, value) in reading.series(arm, run.seed, metric) {
-            // The second line of an event's step is the model after it.
-            let place = usize::from(before == Some(step));
-            before = Some(step);
-            match points.binary_search_by(|(own, side, _)| (*own, *side).cmp(&(step, place))) {
-                Ok(found) => points[found].2.push(value),
-                Err(next) => points.insert(next, (step, place, vec![value])),
-            }
+    let events = reading.runs_of(arm).next().map(events).unwrap_or_default();
+    let mut points = Vec::new();
+    for step in thinned(reading.steps(arm, metric), &events) {
+        // The second value of an event's step is of the model after it.
+        for side in 0..2 {
+            let of = |run: &RunStory| run.metrics.at(metric, step).filter(|value| value.is_finite()).nth(side);
+            points.extend(point(step, &reading.runs_of(arm).filter_map(of).collect::<Vec<_>>()));
         }
     }
-    let point = |(step, _, values): &(u64, usize, Vec<f64>)| {
-        let estimate = Estimate::of(values)?;
-        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        Some(CurvePoint { step: *step, mean: estimate.mean, low, high, n: estimate.n })
-    };
-    let events = reading.runs_of(arm).next().map(events).unwrap_or_default();
-    let name = format!("{} {}", metric.name(), reading.study().arms[arm].name);
-    Curve { name, points: points.iter().filter_map(point).collect(), events }
+    Curve { name: format!("{} {}", metric.name(), reading.study().arms[arm].name), points, events }
+}
+
+/// Mean and range over seeds; `None` without a value.
+pub fn point(step: u64, values: &[f64]) -> Option<CurvePoint> {
+    let estimate = Estimate::of(values)?;
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    Some(CurvePoint { step, mean: estimate.mean, low, high, n: estimate.n })
+}
+
+/// No more steps than can be told apart in a figure; events and the end stay.
+pub fn thinned(mut steps: Vec<u64>, events: &[u64]) -> Vec<u64> {
+    const MOST: usize = 800;
+    let (every, last) = (steps.len().div_ceil(MOST).max(1), steps.last().copied());
+    let mut place = 0;
+    steps.retain(|step| {
+        place += 1;
+        (place - 1) % every == 0 || Some(*step) == last || events.contains(step)
+    });
+    steps
 }

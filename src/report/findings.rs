@@ -8,6 +8,7 @@ use crate::study::Metric;
 use super::curves;
 use super::model::{ArmFinding, Findings, Missing, Phase, Probe, Progress, SCHEMA};
 use super::reading::{At, Reading};
+use super::series::Track;
 use super::story::{RunState, RunStory, Story};
 use super::{claims, figure, methods, number, tables, threats};
 
@@ -98,12 +99,8 @@ fn finals(reading: &Reading<'_>, arm: usize, seed: u64) -> IndexMap<String, Real
 }
 
 /// As recorded: what is not finite stays in it.
-fn series(reading: &Reading<'_>, arm: usize, seed: u64) -> IndexMap<String, Vec<(u64, Real)>> {
+fn series(reading: &Reading<'_>, arm: usize, seed: u64) -> IndexMap<String, Track> {
     let Some(run) = reading.run(arm, seed) else { return IndexMap::new() };
-    let of = |metric: Metric| {
-        let values: Vec<(u64, Real)> =
-            run.metrics.iter().filter_map(|line| Some((line.step, *line.values.get(metric.name())?))).collect();
-        (!values.is_empty()).then(|| (metric.name().to_owned(), values))
-    };
+    let of = |metric: Metric| Some((metric.name().to_owned(), Track::of(&run.metrics, metric)?));
     reading.metrics().into_iter().filter_map(of).collect()
 }

@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use super::figure::drawing::Panel;
+use super::series::Track;
 use crate::run::record::Real;
 
 /// Name and version of this shape.
@@ -73,7 +74,7 @@ pub struct ArmFinding {
     /// Metric to its value after the last step; only what exists.
     pub metrics: IndexMap<String, Real>,
     /// Metric to (step, value); at an event's step the model before it, then the model after it.
-    pub series: IndexMap<String, Vec<(u64, Real)>>,
+    pub series: IndexMap<String, Track>,
     /// Its phases as planned.
     pub phases: Vec<Phase>,
     /// Close looks at it that have been taken.

@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::run::record::MetricLine;
 use crate::stats::{self, Estimate};
 use crate::study::{ArmSet, Linear, Measure, Metric, ProbeKind, Study, Term};
 
@@ -132,10 +131,10 @@ impl<'a> Reading<'a> {
             At::End | At::BeforeGrow(_) | At::FirstPhase if metric.is_of_a_step() => step.saturating_sub(1),
             _ => step,
         };
-        let mut lines = lines_at(run, step).iter().filter_map(|line| read(line, metric));
+        let mut values = run.metrics.at(metric, step);
         let value = match at {
-            At::End | At::After(_) | At::AfterGrow(_) => lines.next_back(),
-            At::Step(_) | At::BeforeGrow(_) | At::FirstPhase => lines.next(),
+            At::End | At::After(_) | At::AfterGrow(_) => values.next_back(),
+            At::Step(_) | At::BeforeGrow(_) | At::FirstPhase => values.next(),
         };
         match value {
             Some(value) if value.is_finite() => Ok(value),
@@ -191,19 +190,67 @@ impl<'a> Reading<'a> {
 
     /// A metric of a run over its steps, finite values only; at an event's step, before and after.
     pub fn series(&self, arm: usize, seed: u64, metric: Metric) -> Vec<(u64, f64)> {
-        let Some(run) = self.run(arm, seed) else { return Vec::new() };
-        let values = run.metrics.iter().filter_map(|line| Some((line.step, read(line, metric)?)));
-        values.filter(|(_, value)| value.is_finite()).collect()
+        let run = self.run(arm, seed);
+        run.into_iter().flat_map(|run| run.metrics.iter(metric)).filter(|(_, value)| value.is_finite()).collect()
+    }
+
+    /// Steps at which a metric exists for an arm under some seed, ascending.
+    pub fn steps(&self, arm: usize, metric: Metric) -> Vec<u64> {
+        let mut all: Vec<u64> = Vec::new();
+        for run in self.runs_of(arm) {
+            let finite = run.metrics.iter(metric).filter(|(_, value)| value.is_finite());
+            let mut own: Vec<u64> = finite.map(|(step, _)| step).collect();
+            own.dedup();
+            // Most often all seeds have the same.
+            if own != all {
+                all.extend(own);
+                all.sort_unstable();
+                all.dedup();
+            }
+        }
+        all
     }
 
     /// Steps at which a metric exists for every one of these arms under some seed, ascending.
     pub fn common_steps(&self, arms: &[usize], metric: Metric) -> Vec<u64> {
-        let steps = |arm: usize| -> BTreeSet<u64> {
-            self.study().seeds.iter().flat_map(|seed| self.series(arm, *seed, metric)).map(|(step, _)| step).collect()
-        };
-        let mut sets = arms.iter().map(|arm| steps(*arm));
+        let mut sets = arms.iter().map(|arm| self.steps(*arm, metric));
         let first = sets.next().unwrap_or_default();
-        sets.fold(first, |common, next| common.intersection(&next).copied().collect()).into_iter().collect()
+        sets.fold(first, |mut common, next| {
+            if common != next {
+                common.retain(|step| next.binary_search(step).is_ok());
+            }
+            common
+        })
+    }
+
+    /// A combination under one seed at these steps, ascending, where it exists; at an event's step, the model before it.
+    pub fn along(&self, sum: &Linear, seed: u64, steps: &[u64]) -> Vec<(u64, f64)> {
+        let of = |metric: Metric, arm: usize| self.run(arm, seed).map(|run| run.metrics.iter(metric).peekable());
+        let terms = sum.terms.iter().map(|(factor, Term { metric, arms })| {
+            let runs: Option<Vec<_>> = arms.arms.iter().map(|arm| of(*metric, *arm)).collect();
+            runs.filter(|runs| !runs.is_empty()).map(|runs| (*factor, runs))
+        });
+        let Some(mut terms) = terms.collect::<Option<Vec<_>>>() else { return Vec::new() };
+        let mut found = Vec::with_capacity(steps.len());
+        let (mut parts, mut values) = (Vec::new(), Vec::new());
+        for step in steps {
+            parts.clear();
+            parts.push(sum.constant);
+            let mut whole = true;
+            for (factor, runs) in &mut terms {
+                values.clear();
+                for run in runs.iter_mut() {
+                    while run.next_if(|(own, _)| own < step).is_some() {}
+                    values.extend(run.peek().filter(|(own, value)| own == step && value.is_finite()).map(|(_, value)| *value));
+                }
+                whole &= values.len() == runs.len();
+                parts.push(*factor * (stats::sum(values.iter().copied()) / runs.len() as f64));
+            }
+            if whole {
+                found.push((*step, stats::sum(parts.iter().copied())));
+            }
+        }
+        found
     }
 
     /// A probe of a run; the last one taken where no step is asked for.
@@ -284,13 +331,6 @@ pub fn step_of(run: &RunStory, at: At) -> Option<u64> {
     }
 }
 
-/// The lines after so many steps: one, or at an event's step two.
-fn lines_at(run: &RunStory, step: u64) -> &[MetricLine] {
-    let from = run.metrics.partition_point(|line| line.step < step);
-    let to = run.metrics.partition_point(|line| line.step <= step);
-    &run.metrics[from..to]
-}
-
 /// Steps of the events of a run; a stretch that begins without an action is no event.
 pub fn events(run: &RunStory) -> Vec<u64> {
     run.segments.iter().skip(1).filter(|segment| !segment.actions.is_empty()).map(|segment| segment.steps.start).collect()
@@ -299,15 +339,6 @@ pub fn events(run: &RunStory) -> Vec<u64> {
 /// Steps of the events of a run that grow its stack.
 pub fn grows(run: &RunStory) -> Vec<u64> {
     run.segments.iter().filter(|segment| segment.grows()).map(|segment| segment.steps.start).collect()
-}
-
-/// A metric of a line. Perplexity is worked out where it is not kept.
-fn read(line: &MetricLine, metric: Metric) -> Option<f64> {
-    let kept = line.values.get(metric.name()).map(|real| real.0);
-    match metric {
-        Metric::Perplexity => kept.or_else(|| read(line, Metric::ValidationCe).map(f64::exp)),
-        _ => kept,
-    }
 }
 
 /// A term for the given arms.

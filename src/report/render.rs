@@ -10,7 +10,7 @@ use minijinja::{AutoEscape, Environment, Output, State, UndefinedBehavior, Value
 
 use super::figure::paint;
 use super::model::Findings;
-use super::{escape, latex, layout, plain, strict};
+use super::{escape, json, latex, layout, plain, strict};
 
 /// What a report can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub fn render(findings: &Findings, form: Form) -> Result<String, RenderError> {
         Form::Latex => render_with(findings, "report.tex", LATEX),
         Form::Text => Ok(plain::plain(findings)),
         Form::Csv => render_with(findings, "report.csv", CSV),
-        Form::Json => serde_json::to_string_pretty(findings).map(|text| text + "\n").map_err(|error| RenderError {
+        Form::Json => json::json(findings).map_err(|error| RenderError {
             template: "report.json".to_owned(),
             line: None,
             message: error.to_string(),

@@ -5,9 +5,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::run::record::{MetricLine, ProbeRecord, Real};
+use crate::run::record::{ProbeRecord, Real};
 use crate::study::{ProbeKind, Study};
 use crate::timeline::Segment;
+
+use super::series::Measured;
 
 /// A study and what is known of its runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,8 +35,8 @@ pub struct RunStory {
     pub segments: Vec<Segment>,
     /// Key of the node of each planned phase, parallel to `segments`.
     pub phase_keys: Vec<String>,
-    /// Lines of all phases that have run, joined in order. At an event's step there are two: the model before it, then the model after it.
-    pub metrics: Vec<MetricLine>,
+    /// What its phases measured so far. At an event's step there are two values: the model before it, then the model after it.
+    pub metrics: Measured,
     /// Probes that have run, in any order.
     pub probes: Vec<ProbeStory>,
     /// What the plan says it costs.

@@ -5,6 +5,7 @@
 
 pub mod device;
 pub mod executor;
+pub mod lines;
 pub mod record;
 pub mod store;
 pub mod worker;

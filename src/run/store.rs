@@ -136,15 +136,19 @@ impl Store {
     fn lock_path(&self, key: &Key) -> PathBuf {
         self.root.join("work").join(format!("{key}.lock"))
     }
+    /// A file of a finished node as it was written, for readers of a single file; the reason where it is damaged, `None` where there is no such node.
+    pub fn read(&self, key: &Key, file: &str) -> Option<Result<Vec<u8>, String>> {
+        let folder = self.node(key);
+        folder.exists().then(|| {
+            let record = self.record(key)?;
+            let expected = record.files.get(file).ok_or_else(|| format!("its record has no `{file}`"))?;
+            let bytes = fs::read(folder.join(file)).map_err(|error| format!("`{file}`: {error}"))?;
+            let whole = blake3::hash(&bytes).to_hex().as_str() == expected;
+            whole.then_some(bytes).ok_or_else(|| format!("`{file}` is not what was written"))
+        })
+    }
     /// What the store knows of a node, every file hashed anew.
     pub fn state(&self, key: &Key) -> State {
-        self.checked(key, |_| true)
-    }
-    /// As [`Store::state`], with only the named file hashed: for readers of a single file.
-    pub fn state_of_file(&self, key: &Key, file: &str) -> State {
-        self.checked(key, |name| name == file)
-    }
-    fn checked(&self, key: &Key, wanted: impl Fn(&str) -> bool) -> State {
         let folder = self.node(key);
         if !folder.exists() {
             return State::Absent;
@@ -153,7 +157,7 @@ impl Store {
             Ok(record) => record,
             Err(reason) => return State::Damaged(reason),
         };
-        for (name, expected) in record.files.iter().filter(|(name, _)| wanted(name)) {
+        for (name, expected) in &record.files {
             match hash(&folder.join(name)) {
                 Ok(found) if found == *expected => {}
                 Ok(_) => return State::Damaged(format!("`{name}` is not what was written")),

@@ -1,8 +1,10 @@
 //! The program as its user meets it: arguments, streams, exit codes, files.
 
 mod bench;
+mod filled;
 mod hub;
 mod lsp;
 mod plan;
+mod report;
 #[cfg(feature = "train")]
 mod run;

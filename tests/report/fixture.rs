@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use xrun::report::{Planned, ProbeStory, RunState, RunStory, Story, TeacherStory};
+use xrun::report::{Measured, Part, Planned, ProbeStory, RunState, RunStory, Story, TeacherStory};
 use xrun::run::record::{BlockRemoval, BoundaryRms, LayerGradient, MetricLine, Moments, ProbeRecord, Real};
 use xrun::study::equation::{Branches, Equation, Stream};
 use xrun::study::placement::{Body, Wiring};
@@ -155,6 +155,41 @@ pub fn line(step: u64, values: &[(&str, f64)]) -> MetricLine {
     MetricLine { step, values: values.iter().map(|(name, value)| ((*name).to_owned(), Real(*value))).collect::<BTreeMap<_, _>>() }
 }
 
+/// What these lines say, in their order.
+pub fn measured(lines: &[MetricLine]) -> Measured {
+    let mut measured = Measured::default();
+    measured.append(Arc::new(part(lines)));
+    measured
+}
+
+/// What a node measured that wrote these lines.
+pub fn part(lines: &[MetricLine]) -> Part {
+    let mut part = Part::default();
+    for line in lines {
+        for metric in Metric::ALL {
+            if let Some(value) = line.values.get(metric.name()) {
+                assert!(part.push(metric, line.step, value.0), "a step that goes back");
+            }
+        }
+    }
+    part
+}
+
+/// The same, each value as `change` has it, or without it.
+pub fn changed(measured: &Measured, change: impl Fn(Metric, u64, f64) -> Option<f64>) -> Measured {
+    let mut part = Part::default();
+    for metric in Metric::ALL.into_iter().filter(|metric| *metric != Metric::Perplexity) {
+        for (step, value) in measured.iter(metric) {
+            if let Some(value) = change(metric, step, value) {
+                part.push(metric, step, value);
+            }
+        }
+    }
+    let mut measured = Measured::default();
+    measured.append(Arc::new(part));
+    measured
+}
+
 /// A finished run with one value, at its end.
 pub fn run(arm: usize, seed: u64, schedule: &str, phase: u64, ce: f64) -> RunStory {
     let segments = segments(schedule, phase);
@@ -165,7 +200,7 @@ pub fn run(arm: usize, seed: u64, schedule: &str, phase: u64, ce: f64) -> RunSto
         state: RunState::Finished,
         phase_keys: segments.iter().enumerate().map(|(place, _)| format!("{arm:08x}{seed:08x}{place:016x}")).collect(),
         segments,
-        metrics: vec![line(steps, &[("validation_ce", ce)])],
+        metrics: measured(&[line(steps, &[("validation_ce", ce)])]),
         probes: Vec::new(),
         planned: Planned { steps, tokens: Some(steps * 62_200), ..Planned::default() },
     }
@@ -244,15 +279,12 @@ pub fn paper() -> Story {
             // Phase 0 is one node for both ways to grow.
             story.phase_keys[0] = format!("{:032x}", usize::from(post));
             let single = if post { 2.9846 } else { 2.9802 };
-            story.metrics = transition(post);
-            story.metrics.push(line(50_000, &[("validation_ce", single)]));
-            story.metrics.sort_by_key(|line| line.step);
+            let mut lines = transition(post);
             // After the last line of the phase before comes the first of the next.
-            let at = story.metrics.iter().position(|line| line.values.contains_key("validation_ce")).expect("a line");
-            let last = story.metrics.remove(at);
-            let first = story.metrics.iter().position(|line| line.step == 50_000).expect("a line");
-            story.metrics.insert(first, last);
-            story.metrics.push(line(150_000, &[("validation_ce", *end)]));
+            let first = lines.iter().position(|line| line.step == 50_000).expect("a line");
+            lines.insert(first, line(50_000, &[("validation_ce", single)]));
+            lines.push(line(150_000, &[("validation_ce", *end)]));
+            story.metrics = measured(&lines);
         }
         let row = removal[2 * usize::from(post) + usize::from(schedule != "joint")];
         if arm < 6 && arm % 3 < 2 {
@@ -365,7 +397,7 @@ pub fn rich() -> Story {
                 let behind = if post && schedule != "joint" && progress < 0.45 { 0.25 * (1.0 - progress / 0.45) } else { 0.0 };
                 base + bump + behind + 0.0006 * noise(seed, step * 31 + arm as u64) * (1.0 - progress)
             };
-            story.metrics.clear();
+            let mut lines = Vec::new();
             for step in (0..=steps).step_by(5) {
                 let event = step > 0 && step < steps && step.is_multiple_of(phase);
                 let mut values = Vec::new();
@@ -373,14 +405,15 @@ pub fn rich() -> Story {
                     values.push(("validation_ce", ce(step, false)));
                 }
                 if event {
-                    story.metrics.push(line(step, &values));
+                    lines.push(line(step, &values));
                     values = vec![("validation_ce", ce(step, true))];
                 }
                 if step < steps {
                     values.push(("train_loss", 0.8 * ce(step, true) + 0.02 * noise(seed, step)));
                 }
-                story.metrics.push(line(step, &values));
+                lines.push(line(step, &values));
             }
+            story.metrics = measured(&lines);
             for (number, segment) in story.segments.clone().iter().enumerate() {
                 let blocks = segment.block_ends.len();
                 let rms = |block: usize| {
@@ -457,12 +490,12 @@ pub fn rich() -> Story {
             }
             if arm == 5 && seed == 3 {
                 story.state = RunState::Diverged { step: 2_345 };
-                story.metrics.retain(|line| line.step <= 2_000);
+                story.metrics = changed(&story.metrics, |_, step, value| (step <= 2_000).then_some(value));
                 story.probes.retain(|probe| probe.step <= 2_000);
             }
             if arm == 6 && seed == 4 {
                 story.state = RunState::Missing;
-                story.metrics.clear();
+                story.metrics = Measured::default();
                 story.probes.clear();
             }
             runs.push(story);

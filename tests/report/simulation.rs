@@ -3,7 +3,7 @@
 //! Every claim of these studies is false. At 95 % no more than one study in twenty may have a claim wrongly decided, of the primary claim and of
 //! the family of the others each; the bounds leave room for the chance of 2,000 draws (three standard errors are 1.5 %).
 
-use super::fixture::{claim, run, study};
+use super::fixture::{changed, claim, run, study};
 use xrun::report::{RunStory, Story, findings};
 use xrun::study::{Claim, Relation};
 
@@ -81,11 +81,7 @@ fn equivalence_at_the_margin_is_supported_one_time_in_twenty() {
         for number in 0..STUDIES {
             let mut story = without_effect(number, &claims, shared);
             for run in story.runs.iter_mut().filter(|run| run.arm == 3) {
-                for line in &mut run.metrics {
-                    for value in line.values.values_mut() {
-                        value.0 += 0.03;
-                    }
-                }
+                run.metrics = changed(&run.metrics, |_, _, value| Some(value + 0.03));
             }
             supported += u64::from(findings(&story).claims[0].verdict == "supported");
         }

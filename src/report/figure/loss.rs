@@ -1,7 +1,7 @@
 //! Loss over steps: one panel for each schedule, mean and range over seeds, phase boundaries.
 
 use crate::report::curves::arm_curve;
-use crate::report::model::{Curve, CurvePoint, Figure};
+use crate::report::model::{Curve, Figure};
 use crate::report::reading::Reading;
 use crate::report::tables::{primary, with_unit};
 
@@ -48,7 +48,7 @@ pub fn line(frame: &mut Frame, curves: &[(Curve, Member)]) {
     let drawn: Vec<_> = curves
         .iter()
         .map(|(curve, member)| {
-            let points = thinned(curve);
+            let points = &curve.points;
             let upper = points.iter().map(|point| place(frame, point.step, point.high));
             let lower = points.iter().rev().map(|point| place(frame, point.step, point.low));
             let middle: Vec<_> = points.iter().map(|point| place(frame, point.step, point.mean)).collect();
@@ -70,17 +70,6 @@ pub fn line(frame: &mut Frame, curves: &[(Curve, Member)]) {
         .filter_map(|((_, middle, class, _), (_, member))| Some((middle.last()?.1, member.label.clone(), *class)))
         .collect();
     frame.labels(&names);
-}
-
-/// No more points than can be told apart; events and the end stay.
-pub fn thinned(curve: &Curve) -> Vec<CurvePoint> {
-    const MOST: usize = 800;
-    let every = curve.points.len().div_ceil(MOST).max(1);
-    let last = curve.points.len().saturating_sub(1);
-    let kept = |(place, point): &(usize, &CurvePoint)| {
-        place.is_multiple_of(every) || *place == last || curve.events.contains(&point.step)
-    };
-    curve.points.iter().enumerate().filter(kept).map(|(_, point)| *point).collect()
 }
 
 /// From the lowest value to what is reached soon after the start and after each event.

@@ -1,6 +1,7 @@
 //! Close-ups of growth: the training loss around each event that grows, one panel for each, one curve for each arm.
 
-use crate::report::model::{Curve, CurvePoint, Figure};
+use crate::report::curves::{point, thinned};
+use crate::report::model::{CurvePoint, Figure};
 use crate::report::reading::{Reading, events, grows};
 use crate::stats::{Estimate, Windows};
 use crate::study::Metric;
@@ -77,7 +78,6 @@ pub fn draw(reading: &Reading<'_>) -> Option<Figure> {
 
 /// Smoothed loss over steps since the event: a mean over the window that ends at a step, and lies on its side of the event.
 fn around(reading: &Reading<'_>, arm: usize, event: u64, window: &Window) -> Vec<(f64, CurvePoint)> {
-    let mut curve = Curve { name: String::new(), points: Vec::new(), events: vec![event] };
     let series: Vec<Vec<(u64, f64)>> = reading
         .runs_of(arm)
         .map(|run| reading.series(arm, run.seed, Metric::TrainLoss))
@@ -85,7 +85,8 @@ fn around(reading: &Reading<'_>, arm: usize, event: u64, window: &Window) -> Vec
         .collect();
     let Some(first) = series.first() else { return Vec::new() };
     let steps = first.iter().map(|(step, _)| *step).filter(|step| *step + window.before >= event && *step < event + window.after);
-    for step in steps {
+    let mut points = Vec::new();
+    for step in thinned(steps.collect(), &[event]) {
         let side = if step < event { event - window.before } else { event };
         let from = side.max((step + 1).saturating_sub(window.smooth));
         let means: Vec<f64> = series
@@ -96,10 +97,7 @@ fn around(reading: &Reading<'_>, arm: usize, event: u64, window: &Window) -> Vec
             })
             .map(|estimate| estimate.mean)
             .collect();
-        let Some(estimate) = Estimate::of(&means) else { continue };
-        let low = means.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        curve.points.push(CurvePoint { step, mean: estimate.mean, low, high, n: estimate.n });
+        points.extend(point(step, &means).map(|point| (step as f64 - event as f64, point)));
     }
-    super::loss::thinned(&curve).into_iter().map(|point| (point.step as f64 - event as f64, point)).collect()
+    points
 }

@@ -35,14 +35,8 @@ pub fn table(reading: &Reading<'_>) -> Option<Table> {
         let end = cell(At::End);
         let complete = end.per_seed.len();
         let count = end.n.unwrap_or_default();
-        let steps: Vec<f64> = reading
-            .study()
-            .seeds
-            .iter()
-            .filter(|seed| end.per_seed.iter().any(|(own, _)| own == *seed))
-            .filter_map(|seed| contrasted.crossing(reading, metric, *seed))
-            .map(|step| step as f64)
-            .collect();
+        let seeds: Vec<u64> = end.per_seed.iter().map(|(seed, _)| *seed).collect();
+        let steps: Vec<f64> = contrasted.crossings(reading, metric, &seeds).into_iter().map(|step| step as f64).collect();
         cells.push(end);
         let text =
             median(&steps).map_or_else(|| "never".to_owned(), |step| format!("step {}", number::exact(step.round() as u64)));

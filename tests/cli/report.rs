@@ -1,0 +1,62 @@
+//! Reports of stores that no training has filled: many runs, and what has been tampered with.
+
+use std::time::{Duration, Instant};
+
+use super::bench::Bench;
+use super::filled;
+
+/// Two hundred runs of five hundred steps; `cargo bench --bench report` has the thousand of ten thousand.
+#[test]
+fn many_runs_are_reported_in_no_time() {
+    let text = filled::study(200, 500);
+    let bench = Bench::new(&text);
+    assert_eq!(filled::fill(bench.path(), &text), 200);
+    let began = Instant::now();
+    let page = bench.says(0, &["report", "study.exp"]);
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(page.contains("200 of 200 runs finished.") && page.contains("(n = 25)"), "{page}");
+    let json = bench.json(0, &["report", "study.exp", "--format", "json"]);
+    let series = &json["arms"][0]["series"];
+    assert_eq!(series["train_loss"].as_array().map(Vec::len), Some(500));
+    let evaluated = series["validation_ce"].as_array().expect("a series");
+    assert_eq!((evaluated.len(), &evaluated[0][0], &evaluated[100][0]), (101, &0.into(), &500.into()));
+    assert_eq!(json["arms"][0]["metrics"]["validation_ce"], evaluated[100][1]);
+    // What is drawn has no more points than can be told apart; what is kept, all.
+    assert!(json["curves"].as_array().expect("curves").iter().all(|curve| curve["points"].as_array().map_or(0, Vec::len) <= 810));
+    let template = bench.path().join("mine.txt");
+    std::fs::write(
+        &template,
+        "{% set loss = report.arms[0].series.train_loss %}{{ loss|length }} {{ (loss|last)[0] }} {{ loss[7][1] }}",
+    )
+    .expect("writes");
+    let own = bench.says(0, &["report", "study.exp", "--template", "mine.txt"]);
+    assert_eq!(own, format!("500 499 {}", series["train_loss"][7][1]));
+}
+
+/// A node whose metrics are not what was written, are no lines, or are those of other steps is left out and named.
+#[test]
+fn tampered_records_are_left_out_and_named() {
+    let text = filled::study(100, 20);
+    let bench = Bench::new(&text);
+    filled::fill(bench.path(), &text);
+    let nodes = bench.store().join("nodes");
+    let mut keys: Vec<_> = std::fs::read_dir(&nodes).expect("nodes").map(|entry| entry.expect("an entry").path()).collect();
+    keys.sort();
+    let metrics = keys[0].join("metrics.jsonl");
+    let written = std::fs::read_to_string(&metrics).expect("metrics");
+    std::fs::write(&metrics, written.replace("2.", "1.")).expect("writes");
+    let output = bench.xrun(&["report", "study.exp"]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("is damaged: `metrics.jsonl` is not what was written"), "{error}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("(n = 24 of 25, 1 "), "one run is left out");
+    // Sealed anew, and still no metrics of this node.
+    for (damage, said) in
+        [("no line\n".to_owned(), "line 1: "), (written.replace("\"step\":", "\"step\":9"), "steps of another phase")]
+    {
+        std::fs::write(&metrics, damage).expect("writes");
+        filled::seal(&keys[0]);
+        let output = bench.xrun(&["report", "study.exp"]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && error.contains(said), "{said} not in {error}");
+    }
+}
