@@ -11,6 +11,7 @@ use super::output;
 use crate::plan::node::{Key, Node, Work};
 use crate::report::number;
 use crate::run::Listener;
+use crate::run::lock::Holder;
 use crate::run::worker::Progress;
 
 /// Draws a run on standard error.
@@ -123,6 +124,13 @@ impl Listener for Terminal {
         let rate = self.end(node, 1).map_or_else(String::new, |running| rate(running.tokens, running.began.elapsed()));
         if !self.quiet {
             self.say(format!("done     {:<52} {seconds:>6.1} s  {rate}", node.label).trim_end());
+        }
+    }
+    fn elsewhere(&self, node: &Node, holder: Option<&Holder>) {
+        self.end(node, 0);
+        if !self.quiet {
+            let whose = holder.map_or_else(|| "another process".to_owned(), Holder::to_string);
+            self.say(&format!("waits    {}: {whose} works on it", node.label));
         }
     }
     fn failed(&self, node: &Node, reason: &str) {

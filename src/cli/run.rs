@@ -12,6 +12,7 @@ use super::progress::Terminal;
 use super::worker::Everything;
 use super::{Fault, Manner, Outcome, Which, load, output};
 use crate::plan::{Node, Plan};
+use crate::run::lock::PATIENCE;
 use crate::run::{Device, Options, Summary, execute};
 
 /// Time between periodic checkpoints: what a kill costs at most. A checkpoint that takes long is made less often, see `train::phase`.
@@ -44,7 +45,7 @@ pub fn run(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
     let nodes = wanted(&plan, arguments.arm.as_deref())?;
     let store = load::store(&arguments.which);
     let stop = heed_signals()?;
-    let options = Options { jobs: arguments.jobs.get(), save_every: SAVE_EVERY };
+    let options = Options { jobs: arguments.jobs.get(), save_every: SAVE_EVERY, patience: PATIENCE };
     let worker = Everything { folder: load::folder(&arguments.which), device: arguments.device };
     let terminal = Terminal::new(&nodes, |key| store.has(key), manner.quiet);
     let began = Instant::now();

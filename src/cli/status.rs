@@ -21,7 +21,7 @@ const WORDS: [&str; 5] = ["done", "running", "begun", "failed", "missing"];
 fn word(store: &Store, node: &Node) -> &'static str {
     match store.standing(&node.key) {
         Standing::Done => "done",
-        Standing::Running => "running",
+        Standing::Running(_) => "running",
         Standing::Failed(_) => "failed",
         Standing::Begun => "begun",
         Standing::Missing => "missing",
@@ -45,6 +45,7 @@ fn told(plan: &Plan, store: &Store, all: bool) -> String {
         counts.entry(node.work.kind()).or_default()[column] += 1;
         let reason = match store.standing(&node.key) {
             Standing::Failed(failure) => format!(": {}", failure.reason),
+            Standing::Running(holder) => format!(": {holder}"),
             _ => String::new(),
         };
         if all || said == "running" || said == "failed" {

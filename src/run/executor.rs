@@ -2,13 +2,14 @@
 //!
 //! Invariant: a node is worked on by one holder of its lock at a time; a failed node stops only what needs it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::lock::{Holder, Lock, Observer, Taken};
 use super::record::FailureRecord;
-use super::store::{State, Store, StoreError};
+use super::store::{Published, State, Store, StoreError};
 use super::worker::{Desk, Failure, Outcome, Progress, Worker};
 use crate::plan::node::{Key, Node};
 
@@ -19,6 +20,8 @@ pub struct Options {
     pub jobs: usize,
     /// Time between periodic checkpoints.
     pub save_every: Duration,
+    /// A holder of a lock that shows no life for so long is taken for dead ([`super::lock::PATIENCE`]).
+    pub patience: Duration,
 }
 
 /// Hears what happens; calls come from several threads.
@@ -29,6 +32,8 @@ pub trait Listener: Sync {
     fn progress(&self, node: &Node, progress: &Progress);
     /// It is in the store.
     fn finished(&self, node: &Node, seconds: f64);
+    /// Another process works on it, first heard of now; `None` if that cannot be told.
+    fn elsewhere(&self, node: &Node, holder: Option<&Holder>);
     /// It failed.
     fn failed(&self, node: &Node, reason: &str);
 }
@@ -50,6 +55,8 @@ pub struct Summary {
 
 /// How long to wait before looking again at a node that another process works on.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// How often a request to stop is passed on to those who work.
+const PASS_ON: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, PartialEq)]
 enum Status {
@@ -62,17 +69,37 @@ enum Status {
 struct Board<'a> {
     nodes: &'a [Node],
     status: BTreeMap<&'a Key, Status>,
+    /// Nodes that another process works on: others come first, and these are looked at again then.
+    elsewhere: BTreeMap<usize, Instant>,
     summary: Summary,
     error: Option<StoreError>,
 }
 
+/// What a thread may do now.
+enum Next {
+    /// This node.
+    Node(usize),
+    /// Nothing, but perhaps later.
+    Wait,
+    /// Nothing any more.
+    Nothing,
+}
+
 impl Board<'_> {
-    /// The first node all of whose needs are done, or whether there is anything left to wait for.
-    fn next(&mut self) -> Option<usize> {
-        self.nodes.iter().position(|node| {
-            self.status.get(&node.key) == Some(&Status::Waiting)
-                && node.needs.iter().all(|need| self.status.get(need) == Some(&Status::Done))
-        })
+    /// The first node all of whose needs are done.
+    fn next(&self) -> Next {
+        let now = Instant::now();
+        let mut later = self.running();
+        for (at, node) in self.nodes.iter().enumerate() {
+            let is = |key: &Key, status| self.status.get(key) == Some(&status);
+            if is(&node.key, Status::Waiting) && node.needs.iter().all(|need| is(need, Status::Done)) {
+                if self.elsewhere.get(&at).is_none_or(|again| *again <= now) {
+                    return Next::Node(at);
+                }
+                later = true;
+            }
+        }
+        if later { Next::Wait } else { Next::Nothing }
     }
     fn set(&mut self, at: usize, status: Status) {
         if let Some(slot) = self.status.get_mut(&self.nodes[at].key) {
@@ -82,6 +109,18 @@ impl Board<'_> {
     fn running(&self) -> bool {
         self.status.values().any(|status| *status == Status::Running)
     }
+}
+
+/// What all threads of a run share.
+struct Run<'a> {
+    store: &'a Store,
+    worker: &'a dyn Worker,
+    options: &'a Options,
+    stop: &'a AtomicBool,
+    listener: &'a dyn Listener,
+    observer: Observer,
+    /// Of every node under way: set to end it.
+    halts: Mutex<Vec<Arc<AtomicBool>>>,
 }
 
 /// Executes `nodes`, which come in an order in which every node follows what it needs.
@@ -95,12 +134,17 @@ pub fn execute(
 ) -> Result<Summary, StoreError> {
     store.create()?;
     let status = nodes.iter().map(|node| (&node.key, Status::Waiting)).collect();
-    let board = Mutex::new(Board { nodes, status, summary: Summary::default(), error: None });
+    let board = Mutex::new(Board { nodes, status, elsewhere: BTreeMap::new(), summary: Summary::default(), error: None });
     let changed = Condvar::new();
+    let run = Run { store, worker, options, stop, listener, observer: Observer::new(options.patience), halts: Mutex::default() };
+    let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        for _ in 0..options.jobs.max(1) {
-            scope.spawn(|| work(&board, &changed, store, worker, options, stop, listener));
-        }
+        let crew: Vec<_> = (0..options.jobs.max(1)).map(|_| scope.spawn(|| run.work(&board, &changed))).collect();
+        let messenger = scope.spawn(|| run.pass_on(&over));
+        let ends: Vec<_> = crew.into_iter().map(|thread| thread.join()).collect();
+        over.store(true, Ordering::Relaxed);
+        messenger.thread().unpark();
+        ends.into_iter().for_each(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
     });
     let mut board = board.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(error) = board.error {
@@ -114,67 +158,8 @@ pub fn execute(
     Ok(board.summary)
 }
 
-fn hold<'a, 'b>(board: &'a Mutex<Board<'b>>) -> MutexGuard<'a, Board<'b>> {
-    board.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn work(
-    board: &Mutex<Board<'_>>,
-    changed: &Condvar,
-    store: &Store,
-    worker: &dyn Worker,
-    options: &Options,
-    stop: &AtomicBool,
-    listener: &dyn Listener,
-) {
-    // Nodes that another process works on: they are looked at again later, others first.
-    let mut elsewhere = BTreeSet::new();
-    loop {
-        let mut held = hold(board);
-        let at = loop {
-            if stop.load(Ordering::Relaxed) || held.error.is_some() {
-                return;
-            }
-            match held.next() {
-                Some(at) => break at,
-                None if held.running() => {
-                    held =
-                        changed.wait_timeout(held, LOOK_AGAIN).map_or_else(|poisoned| poisoned.into_inner().0, |(held, _)| held);
-                }
-                None => return,
-            }
-        };
-        held.set(at, Status::Running);
-        let node = &held.nodes[at];
-        drop(held);
-        let result = attempt(node, store, worker, options, stop, listener);
-        let mut held = hold(board);
-        match result {
-            Ok(Attempt::Done) => {
-                held.set(at, Status::Done);
-                held.summary.done += 1;
-            }
-            Ok(Attempt::Found) => {
-                held.set(at, Status::Done);
-                held.summary.found += 1;
-            }
-            Ok(Attempt::Failed(reason)) => {
-                held.set(at, Status::Failed);
-                held.summary.failed.push((node.key.clone(), reason));
-            }
-            Ok(Attempt::Interrupted) => held.set(at, Status::Waiting),
-            Ok(Attempt::Elsewhere) => {
-                held.set(at, Status::Waiting);
-                elsewhere.insert(at);
-            }
-            Err(error) => held.error = Some(error),
-        }
-        drop(held);
-        changed.notify_all();
-        if elsewhere.remove(&at) {
-            std::thread::sleep(LOOK_AGAIN);
-        }
-    }
+fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 enum Attempt {
@@ -182,58 +167,138 @@ enum Attempt {
     Found,
     Failed(String),
     Interrupted,
-    /// Another process works on it.
-    Elsewhere,
+    /// Another process works on it; perhaps it took over.
+    Elsewhere(Option<Holder>),
 }
 
-fn attempt(
-    node: &Node,
-    store: &Store,
-    worker: &dyn Worker,
-    options: &Options,
-    stop: &AtomicBool,
-    listener: &dyn Listener,
-) -> Result<Attempt, StoreError> {
-    if let State::Finished(_) = store.state(&node.key) {
-        return Ok(Attempt::Found);
-    }
-    let Some(_lock) = store.lock(&node.key)? else { return Ok(Attempt::Elsewhere) };
-    // Looked at again under the lock: another process may have finished it in between.
-    let why = match store.state(&node.key) {
-        State::Finished(_) => return Ok(Attempt::Found),
-        State::Damaged(reason) => format!("damaged: {reason}"),
-        State::Absent => "missing".into(),
-    };
-    let folder = store.begin(&node.key)?;
-    listener.started(node, &why);
-    let began = Instant::now();
-    let mut tokens = 0;
-    let mut tell = |progress: Progress| {
-        tokens += progress.tokens;
-        listener.progress(node, &progress);
-    };
-    let finished = |key: &Key| store.node(key);
-    let mut desk = Desk { folder: &folder, finished: &finished, stop, save_every: options.save_every, tell: &mut tell };
-    match worker.work(node, &mut desk) {
-        Ok(Outcome::Done(counts)) => {
-            store.finish(&node.key, node.work.kind(), counts)?;
-            let seconds = began.elapsed().as_secs_f64();
-            store.note_time(
-                &serde_json::json!({ "key": node.key.0, "kind": node.work.kind(), "seconds": seconds, "tokens": tokens }),
-            );
-            listener.finished(node, seconds);
-            Ok(Attempt::Done)
+impl Run<'_> {
+    /// Tells those who work that the run should end.
+    fn pass_on(&self, over: &AtomicBool) {
+        while !over.load(Ordering::Relaxed) {
+            if self.stop.load(Ordering::Relaxed) {
+                hold(&self.halts).iter().for_each(|halt| halt.store(true, Ordering::Relaxed));
+            }
+            std::thread::park_timeout(PASS_ON);
         }
-        Ok(Outcome::Interrupted) => Ok(Attempt::Interrupted),
-        Err(failure) => {
-            let reason = failure.to_string();
-            let diverged_at = match failure {
-                Failure::Diverged { step, .. } => Some(step),
-                Failure::Input(_) | Failure::Io { .. } => None,
+    }
+
+    fn work(&self, board: &Mutex<Board<'_>>, changed: &Condvar) {
+        loop {
+            let mut held = hold(board);
+            let at = loop {
+                if self.stop.load(Ordering::Relaxed) || held.error.is_some() {
+                    return;
+                }
+                match held.next() {
+                    Next::Node(at) => break at,
+                    Next::Wait => {
+                        let woken = changed.wait_timeout(held, LOOK_AGAIN / 2);
+                        held = woken.map_or_else(|poisoned| poisoned.into_inner().0, |(held, _)| held);
+                    }
+                    Next::Nothing => return,
+                }
             };
-            store.fail(&node.key, &FailureRecord { label: node.label.clone(), reason: reason.clone(), diverged_at })?;
-            listener.failed(node, &reason);
-            Ok(Attempt::Failed(reason))
+            held.set(at, Status::Running);
+            let node = &held.nodes[at];
+            drop(held);
+            let result = self.attempt(node);
+            let mut held = hold(board);
+            match result {
+                Ok(Attempt::Done) => {
+                    held.set(at, Status::Done);
+                    held.summary.done += 1;
+                }
+                Ok(Attempt::Found) => {
+                    held.set(at, Status::Done);
+                    held.summary.found += 1;
+                }
+                Ok(Attempt::Failed(reason)) => {
+                    held.set(at, Status::Failed);
+                    held.summary.failed.push((node.key.clone(), reason));
+                }
+                Ok(Attempt::Interrupted) => held.set(at, Status::Waiting),
+                Ok(Attempt::Elsewhere(holder)) => {
+                    held.set(at, Status::Waiting);
+                    if held.elsewhere.insert(at, Instant::now() + LOOK_AGAIN).is_none() {
+                        self.listener.elsewhere(node, holder.as_ref());
+                    }
+                }
+                Err(error) => held.error = Some(error),
+            }
+            drop(held);
+            changed.notify_all();
+        }
+    }
+
+    fn attempt(&self, node: &Node) -> Result<Attempt, StoreError> {
+        let store = self.store;
+        if let State::Finished(_) = store.state(&node.key) {
+            store.clear(&node.key, &self.observer);
+            return Ok(Attempt::Found);
+        }
+        let lock = match store.lock(&node.key, &self.observer)? {
+            Taken::Ours(lock) => lock,
+            Taken::Held(holder) => return Ok(Attempt::Elsewhere(holder)),
+        };
+        hold(&self.halts).push(Arc::clone(lock.halt()));
+        let attempt = self.under(node, &lock);
+        hold(&self.halts).retain(|halt| !Arc::ptr_eq(halt, lock.halt()));
+        store.release(&node.key, lock);
+        attempt
+    }
+
+    fn under(&self, node: &Node, lock: &Lock) -> Result<Attempt, StoreError> {
+        let Self { store, worker, options, listener, .. } = self;
+        // Looked at again under the lock: another process may have finished it in between.
+        let why = match store.state(&node.key) {
+            State::Finished(_) => return Ok(Attempt::Found),
+            State::Damaged(reason) => format!("damaged: {reason}"),
+            State::Absent => "missing".into(),
+        };
+        let folder = store.begin(&node.key, lock)?;
+        listener.started(node, &why);
+        let began = Instant::now();
+        let mut tokens = 0;
+        let mut tell = |progress: Progress| {
+            tokens += progress.tokens;
+            listener.progress(node, &progress);
+            if self.stop.load(Ordering::Relaxed) {
+                lock.halt().store(true, Ordering::Relaxed);
+            }
+        };
+        let finished = |key: &Key| store.node(key);
+        let mut desk =
+            Desk { folder: &folder, finished: &finished, stop: lock.halt(), save_every: options.save_every, tell: &mut tell };
+        let outcome = worker.work(node, &mut desk);
+        match outcome {
+            Ok(Outcome::Done(counts)) => {
+                if store.finish(&node.key, lock, node.work.kind(), counts)? == Published::ByAnother {
+                    listener.elsewhere(node, None);
+                    return Ok(Attempt::Elsewhere(None));
+                }
+                let seconds = began.elapsed().as_secs_f64();
+                store.note_time(
+                    &serde_json::json!({ "key": node.key.0, "kind": node.work.kind(), "seconds": seconds, "tokens": tokens }),
+                );
+                listener.finished(node, seconds);
+                Ok(Attempt::Done)
+            }
+            // Whatever went wrong after another took over is no fault of the node.
+            Ok(Outcome::Interrupted) | Err(_) if !lock.is_ours() => {
+                listener.elsewhere(node, None);
+                Ok(Attempt::Elsewhere(None))
+            }
+            Ok(Outcome::Interrupted) => Ok(Attempt::Interrupted),
+            Err(failure) => {
+                let reason = failure.to_string();
+                let diverged_at = match failure {
+                    Failure::Diverged { step, .. } => Some(step),
+                    Failure::Input(_) | Failure::Io { .. } => None,
+                };
+                store.fail(&node.key, &FailureRecord { label: node.label.clone(), reason: reason.clone(), diverged_at })?;
+                listener.failed(node, &reason);
+                Ok(Attempt::Failed(reason))
+            }
         }
     }
 }

@@ -6,6 +6,7 @@
 pub mod device;
 pub mod executor;
 pub mod lines;
+pub mod lock;
 pub mod record;
 pub mod store;
 pub mod worker;

@@ -2,20 +2,22 @@
 //!
 //! ```text
 //! nodes/KEY/       a finished node: record.ron and the files that it names; never written again
-//! work/KEY/        a node under way; kept between attempts
-//! work/KEY.lock    held by whoever works on it
+//! work/KEY/N/      a node under way, as its N-th holder left it; kept between attempts
+//! work/KEY/N.lock  who works on it ([`super::lock`])
 //! failures/KEY.ron why the last attempt ended badly
 //! times.jsonl      wall-clock of finished nodes: of this machine, and no part of any result
 //! ```
 //!
 //! Invariant: `nodes/KEY` appears by a rename after its files are on the disk, so that it is whole or absent. What is read is checked
-//! against the hashes of its record; what does not agree is damaged and counts as absent.
+//! against the hashes of its record; what does not agree is damaged and counts as absent. A holder that has lost its lock changes nothing
+//! that is another's: each works in a folder of its own, and a node that is whole is never replaced.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::Write;
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use super::lock::{self, Holder, Lock, Observer, Taken};
 use super::record::{FailureRecord, Record, VERSION};
 use crate::plan::node::Key;
 
@@ -59,7 +61,7 @@ pub enum Standing {
     /// Its record is there.
     Done,
     /// Some process works on it.
-    Running,
+    Running(Holder),
     /// The last attempt ended badly.
     Failed(FailureRecord),
     /// An attempt was interrupted; the next one goes on from there.
@@ -74,15 +76,13 @@ pub struct Store {
     root: PathBuf,
 }
 
-/// Held while a node is worked on; released when dropped, also by the death of the process.
-#[derive(Debug)]
-pub struct Lock(File);
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // The lock goes with the file handle; its file stays, since removing it would race with whoever waits for it.
-        let _ = self.0.unlock();
-    }
+/// How finishing a node ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Published {
+    /// It is in the store.
+    Now,
+    /// Another had taken over: what was made here is dropped.
+    ByAnother,
 }
 
 impl Store {
@@ -107,8 +107,14 @@ impl Store {
     pub fn node(&self, key: &Key) -> PathBuf {
         self.root.join("nodes").join(&key.0)
     }
-    /// The folder of a node under way.
+    /// The folder of a node under way, as its last holder knows it; it need not exist.
     pub fn work(&self, key: &Key) -> PathBuf {
+        let at = self.attempts(key);
+        let last = numbered(&at).pop().unwrap_or(0);
+        at.join(last.to_string())
+    }
+    /// Where the attempts at a node lie, and their locks.
+    fn attempts(&self, key: &Key) -> PathBuf {
         self.root.join("work").join(&key.0)
     }
     /// Whether a node seems finished: its record is there. For plans; whoever reads a node asks for its [`Store::state`].
@@ -119,22 +125,15 @@ impl Store {
     pub fn standing(&self, key: &Key) -> Standing {
         if self.has(key) {
             Standing::Done
-        } else if self.held(key) {
-            Standing::Running
+        } else if let Some(holder) = lock::holder(&self.attempts(key)) {
+            Standing::Running(holder)
         } else if let Some(failure) = self.failure(key) {
             Standing::Failed(failure)
-        } else if self.work(key).exists() {
+        } else if !numbered(&self.attempts(key)).is_empty() {
             Standing::Begun
         } else {
             Standing::Missing
         }
-    }
-    /// Whether somebody holds the lock of a node. Asking holds it for a moment, which makes others look again, no more.
-    fn held(&self, key: &Key) -> bool {
-        File::open(self.lock_path(key)).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
-    }
-    fn lock_path(&self, key: &Key) -> PathBuf {
-        self.root.join("work").join(format!("{key}.lock"))
     }
     /// A file of a finished node as it was written, for readers of a single file; the reason where it is damaged, `None` where there is no such node.
     pub fn read(&self, key: &Key, file: &str) -> Option<Result<Vec<u8>, String>> {
@@ -177,33 +176,81 @@ impl Store {
         }
         Ok(record)
     }
-    /// Takes the lock of a node, or `None` while another process or thread holds it.
-    pub fn lock(&self, key: &Key) -> Result<Option<Lock>, StoreError> {
-        let path = self.lock_path(key);
-        let file =
-            OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(io("cannot open the lock", &path))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Lock(file))),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(source)) => Err(StoreError::Io { context: "cannot lock", path, source }),
+    /// Takes the lock of a node, unless another process or thread holds it.
+    pub fn lock(&self, key: &Key, observer: &Observer) -> Result<Taken, StoreError> {
+        let path = self.attempts(key);
+        fs::create_dir_all(&path).map_err(io("cannot create", &path))?;
+        match Lock::take(&path, observer) {
+            // Whoever has just finished the node took the folder away.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Taken::Held(None)),
+            taken => taken.map_err(io("cannot lock", &path)),
         }
     }
-    /// Makes the work folder of a node; what an earlier attempt left there stays.
-    pub fn begin(&self, key: &Key) -> Result<PathBuf, StoreError> {
-        let path = self.work(key);
-        fs::create_dir_all(&path).map_err(io("cannot create", &path))?;
+    /// The work folder of a holder, with what the attempt before left; half-written files that it never named are gone.
+    pub fn begin(&self, key: &Key, lock: &Lock) -> Result<PathBuf, StoreError> {
+        let at = self.attempts(key);
+        let own = at.join(lock.number().to_string());
+        if let Some(last) = numbered(&at).pop() {
+            let left = at.join(last.to_string());
+            if lock.after_silence() {
+                // Its holder may wake up and write on: its files stay its own. A copy that is not whole has no number.
+                let copy = at.join("copy");
+                let _ = fs::remove_dir_all(&copy);
+                copy_files(&left, &copy).and_then(|()| fs::rename(&copy, &own)).map_err(io("cannot take over", &left))?;
+            } else {
+                fs::rename(&left, &own).map_err(io("cannot take over", &left))?;
+            }
+        }
+        fs::create_dir_all(&own).map_err(io("cannot create", &own))?;
+        for entry in fs::read_dir(&own).map_err(io("cannot list", &own))?.flatten() {
+            if is_temporary(&entry.file_name().to_string_lossy()) {
+                fs::remove_file(entry.path()).map_err(io("cannot remove", &own))?;
+            }
+        }
         let failure = self.failure_path(key);
         if failure.exists() {
             fs::remove_file(&failure).map_err(io("cannot remove", &failure))?;
         }
-        Ok(path)
+        Ok(own)
     }
-    /// Seals the work folder and moves it among the finished nodes. A damaged node of the same key gives way.
-    pub fn finish(&self, key: &Key, kind: &str, counts: BTreeMap<String, u64>) -> Result<(), StoreError> {
-        let work = self.work(key);
+    /// Seals the work folder of a holder and moves it among the finished nodes, unless another has taken over. A damaged node of the same
+    /// key gives way, a whole one never.
+    pub fn finish(&self, key: &Key, lock: &Lock, kind: &str, counts: BTreeMap<String, u64>) -> Result<Published, StoreError> {
+        let at = self.attempts(key);
+        let work = at.join(lock.number().to_string());
+        match self.seal(key, &work, kind, counts) {
+            // Whoever took over has finished, and took the folder away.
+            Err(_) if !lock.is_ours() => return Ok(Published::ByAnother),
+            sealed => sealed?,
+        }
+        if !lock.is_ours() {
+            return Ok(Published::ByAnother);
+        }
+        let node = self.node(key);
+        match self.state(key) {
+            State::Finished(_) => return Ok(Published::ByAnother),
+            State::Damaged(_) => {
+                let away = at.join("damaged");
+                let _ = fs::remove_dir_all(&away);
+                fs::rename(&node, &away).map_err(io("cannot remove the damaged", &node))?;
+            }
+            State::Absent => {}
+        }
+        match fs::rename(&work, &node) {
+            // A folder is never moved over another that has files.
+            Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => {
+                return Ok(Published::ByAnother);
+            }
+            moved => moved.map_err(io("cannot move into place", &node))?,
+        }
+        sync_folder(&self.root.join("nodes"))?;
+        self.tidy(key);
+        Ok(Published::Now)
+    }
+    fn seal(&self, key: &Key, work: &Path, kind: &str, counts: BTreeMap<String, u64>) -> Result<(), StoreError> {
         let mut files = BTreeMap::new();
-        for entry in fs::read_dir(&work).map_err(io("cannot list", &work))? {
-            let path = entry.map_err(io("cannot list", &work))?.path();
+        for entry in fs::read_dir(work).map_err(io("cannot list", work))? {
+            let path = entry.map_err(io("cannot list", work))?.path();
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             if name == "record.ron" {
                 continue;
@@ -214,14 +261,35 @@ impl Store {
         let mut record = Record { version: VERSION, key: key.0.clone(), kind: kind.into(), files, counts, seal: String::new() };
         record.seal = record.seal();
         write_ron(&work.join("record.ron"), &record, &key.0)?;
-        sync_folder(&work)?;
-        let node = self.node(key);
-        if node.exists() {
-            // Its key is held by our lock, and it was found damaged: nobody reads it.
-            fs::remove_dir_all(&node).map_err(io("cannot remove the damaged", &node))?;
+        sync_folder(work)
+    }
+    /// Removes what attempts at a finished node left, unless somebody holds its lock.
+    pub fn clear(&self, key: &Key, observer: &Observer) {
+        if self.attempts(key).exists()
+            && let Ok(Taken::Ours(lock)) = self.lock(key, observer)
+        {
+            self.tidy(key);
+            self.release(key, lock);
         }
-        fs::rename(&work, &node).map_err(io("cannot move into place", &node))?;
-        sync_folder(&self.root.join("nodes"))
+    }
+    /// As [`Store::clear`], for whoever holds the lock. What cannot be removed does no harm.
+    fn tidy(&self, key: &Key) {
+        let at = self.attempts(key);
+        for entry in fs::read_dir(&at).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                let _ = fs::remove_dir_all(&path);
+            } else if is_temporary(&entry.file_name().to_string_lossy()) {
+                let _ = fs::remove_file(&path);
+            }
+        }
+        let _ = fs::remove_file(self.failure_path(key));
+    }
+    /// Lets a lock go; a node without attempts leaves no folder.
+    pub fn release(&self, key: &Key, lock: Lock) {
+        drop(lock);
+        // Refused by the system where something is left.
+        let _ = fs::remove_dir(self.attempts(key));
     }
     /// Notes why an attempt ended badly; the work folder stays for the next one.
     pub fn fail(&self, key: &Key, failure: &FailureRecord) -> Result<(), StoreError> {
@@ -241,6 +309,31 @@ impl Store {
             let _ = writeln!(file, "{line}");
         }
     }
+}
+
+/// Folders that have a number, ascending.
+fn numbered(folder: &Path) -> Vec<u64> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut numbers: Vec<u64> = folders.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Files that a kill left before they had a name.
+fn is_temporary(name: &str) -> bool {
+    name.starts_with('.')
+}
+
+fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() && !is_temporary(&entry.file_name().to_string_lossy()) {
+            fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
 }
 
 fn io<'a>(context: &'static str, path: &'a Path) -> impl Fn(std::io::Error) -> StoreError + 'a {

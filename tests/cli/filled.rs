@@ -8,6 +8,7 @@ use xrun::check::check;
 use xrun::data::{Reach, gather};
 use xrun::plan::{self, node::Work};
 use xrun::run::Store;
+use xrun::run::lock::{Observer, PATIENCE, Taken};
 use xrun::run::record::{METRICS, MetricLine, Real, Record};
 use xrun::source::{Source, World};
 
@@ -77,6 +78,7 @@ pub fn fill(folder: &Path, text: &str) -> usize {
     let study = &checked.studies[0];
     let plan = plan::build(study, &gather(study, folder, &Reach::whole())).expect("a plan");
     let store = Store::at(folder.join(".xrun"));
+    let observer = Observer::new(PATIENCE);
     store.create().expect("a store");
     let every = study.measures[0].every;
     for (number, node) in (0_u64..).zip(plan.nodes()) {
@@ -101,9 +103,11 @@ pub fn fill(folder: &Path, text: &str) -> usize {
                 writeln!(text, "{}", serde_json::to_string(&MetricLine { step, values }).expect("JSON")).expect("writes");
             }
         }
-        let work = store.begin(&node.key).expect("a folder");
+        let Ok(Taken::Ours(lock)) = store.lock(&node.key, &observer) else { panic!("nobody else is here") };
+        let work = store.begin(&node.key, &lock).expect("a folder");
         std::fs::write(work.join(METRICS), text).expect("writes");
-        store.finish(&node.key, "phase", BTreeMap::new()).expect("finished");
+        store.finish(&node.key, &lock, "phase", BTreeMap::new()).expect("finished");
+        store.release(&node.key, lock);
     }
     plan.runs.len()
 }

@@ -31,7 +31,8 @@ fn until_training(bench: &Bench) {
     let began = Instant::now();
     let training = || {
         let Ok(entries) = std::fs::read_dir(bench.store().join("work")) else { return false };
-        let metrics = entries.flatten().map(|entry| entry.path().join("metrics.jsonl"));
+        let attempts = entries.flatten().filter_map(|entry| std::fs::read_dir(entry.path()).ok()).flatten();
+        let metrics = attempts.flatten().map(|entry| entry.path().join("metrics.jsonl"));
         metrics.into_iter().any(|path| std::fs::metadata(path).is_ok_and(|file| file.len() > 0))
     };
     while !training() {

@@ -8,6 +8,7 @@ mod fused;
 mod gradients;
 mod growth;
 mod hub;
+mod kills;
 mod library;
 mod losses;
 mod norms;

@@ -9,6 +9,7 @@ use xrun::data::corpus;
 use xrun::plan::node::{Node, Work};
 use xrun::plan::{Plan, build};
 use xrun::run::executor::{Listener, Options, Summary, execute};
+use xrun::run::lock::{Holder, PATIENCE};
 use xrun::run::store::{State, Store};
 use xrun::run::worker::{Desk, Failure, Outcome, Progress, Worker};
 use xrun::study::{ProbeKind, Study};
@@ -17,9 +18,9 @@ use xrun::train::TrainWorker;
 use crate::library::{calls, declared, study};
 
 /// Asks for the end at each report of progress, or never.
-struct Asking<'a> {
-    always: bool,
-    stop: &'a AtomicBool,
+pub struct Asking<'a> {
+    pub always: bool,
+    pub stop: &'a AtomicBool,
 }
 
 impl Listener for Asking<'_> {
@@ -28,13 +29,16 @@ impl Listener for Asking<'_> {
         self.stop.fetch_or(self.always, Ordering::Relaxed);
     }
     fn finished(&self, _: &Node, _: f64) {}
+    fn elsewhere(&self, node: &Node, _: Option<&Holder>) {
+        panic!("{} is alone", node.label);
+    }
     fn failed(&self, node: &Node, reason: &str) {
         panic!("{}: {reason}", node.label);
     }
 }
 
 /// Writes corpora and trains.
-struct Everything;
+pub struct Everything;
 
 impl Worker for Everything {
     fn work(&self, node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
@@ -50,13 +54,13 @@ impl Worker for Everything {
 fn run(plan: &Plan, folder: &Path, always: bool) -> Summary {
     let stop = AtomicBool::new(false);
     // Nothing is saved but where it is stopped.
-    let options = Options { jobs: 1, save_every: Duration::from_secs(3_600) };
+    let options = Options { jobs: 1, save_every: Duration::from_secs(3_600), patience: PATIENCE };
     let nodes: Vec<Node> = plan.nodes().into_iter().cloned().collect();
     let listener = Asking { always, stop: &stop };
     execute(&nodes, &Store::at(folder), &Everything, &options, &stop, &listener).expect("the store works")
 }
 
-fn results(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+pub fn results(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut all = BTreeMap::new();
     for node in std::fs::read_dir(folder.join("nodes")).expect("lists") {
         for file in std::fs::read_dir(node.expect("an entry").path()).expect("lists") {
