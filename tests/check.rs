@@ -13,7 +13,7 @@ use xrun::source::{Source, World};
 use xrun::study::equation::{Scalar, Stream};
 use xrun::study::placement::Body;
 use xrun::study::schedule::{Action, GrowFrom, Insert};
-use xrun::study::{Embedding, Init, Layers, Linear, LossTerm, Optimizer, Quantity, Relation, Study, TeacherSource, Vocabulary};
+use xrun::study::{Embedding, Init, Layers, Linear, LossTerm, Quantity, Relation, Study, TeacherSource, Vocabulary};
 
 /// Texts by name.
 #[derive(Default)]
@@ -172,7 +172,7 @@ fn arms_are_the_cells_of_the_axes_and_then_the_controls() {
     let wide = &study.arms[6];
     assert_eq!(wide.control.as_ref().and_then(|control| control.matched).map(|matched| matched.to), Some(5));
     assert_eq!((wide.recipe.model.width, study.arms[0].recipe.model.width), (16, 8));
-    let Optimizer::AdamW { lr, .. } = wide.recipe.training.optimizer;
+    let lr = wide.recipe.training.optimizer.lr();
     assert_eq!(lr, 1e-4);
     // Fields that follow from others follow from the new ones, and equal parts are shared.
     assert_eq!(wide.recipe.model.ffn, xrun::study::Ffn::SwiGlu { width: 32 });
@@ -445,12 +445,12 @@ const WORDS: &str = "
 data model teacher training placement schedule study use let files generate document tokenizer context packed padded tokens shard
 holdout layers block width heads kv dim ffn norm qk_norm positions embedding head init vocabulary train checkpoint cache loss optimizer
 lr batch clip precision entry sublayer layer boundary exit start at after every end vary except seeds control measure probe claim report
-tales bytes line field swiglu gelu rms rope normal frozen adamw cross_entropy kl cosine linear wsd none all on no ablation
+tales bytes line field swiglu gelu rms rope normal frozen adamw sgd lion muon yes cross_entropy kl cosine linear wsd none all on no ablation
 validation_ce perplexity grad_norm boundary_rms block_removal active_layer_tokens flops
 grow freeze thaw reset restart rewarm rewind fresh set drop save copying last prefix norms interleaved identity bottom middle
 steps step token documents sequence sequences blocks with warmup then to per over matched within overtakes times and of in the as when
 otherwise
-seed eps betas decay decay_on base bias temperature rows columns attention gain learned stop sqrt min max";
+seed eps betas momentum nesterov decay decay_on base bias temperature rows columns attention gain learned stop sqrt min max";
 
 /// Words of a text outside of comments and quoted texts, with their places.
 fn words_of(text: &str) -> Vec<(usize, &str)> {

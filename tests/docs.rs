@@ -143,10 +143,11 @@ fn the_reference_has_the_catalogue() {
 fn the_reference_has_every_default() {
     let page = page("grammar/reference.md");
     let study = |model: &str, training: &str, data: &str| {
+        let training = if training.contains("optimizer") { training.to_owned() } else { format!("optimizer adamw(lr: 1e-3){training}") };
         format!(
             "data d {{ {data}, context 16 tokens }}
              model m {{ layers 2, width 8, heads 2, ffn swiglu(16){model} }}
-             training t {{ loss kl + jsd, optimizer adamw(lr: 1e-3){training}, batch 4 }}
+             training t {{ loss kl + jsd, {training}, batch 4 }}
              teacher big {{ checkpoint \"folder\" }}
              schedule all {{ start with all blocks, end at step 4 }}
              study s {{ data d, model m, training t, schedule all, probe boundary_rms at end }}"
@@ -156,6 +157,9 @@ fn the_reference_has_every_default() {
         study("", "", "generate tales(documents: 9)"),
         study(", norm layer, positions rope", ", lr wsd", "files \"a.txt\""),
         study(", norm rms", ", lr cosine", "files \"a.txt\""),
+        study("", "optimizer sgd(lr: 1)", "files \"a.txt\""),
+        study("", "optimizer lion(lr: 1)", "files \"a.txt\""),
+        study("", "optimizer muon(lr: 1)", "files \"a.txt\""),
     ];
     let mut seen = 0;
     for filled in texts.iter().flat_map(|text| checked("defaults", text).studies).flat_map(|study| study.defaults) {

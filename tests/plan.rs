@@ -140,8 +140,7 @@ fn a_learning_rate_changes_the_phases_that_train_under_it() {
     let before = plan(&study());
     let mut edited = study();
     let training = &mut edited.arms[1].recipe.training;
-    let Optimizer::AdamW { betas, eps, decay, decay_all, .. } = training.optimizer;
-    let optimizer = Optimizer::AdamW { lr: 2e-3, betas, eps, decay, decay_all };
+    let optimizer = training.optimizer.with_lr(2e-3);
     *training = Arc::new(Training { optimizer, ..(**training).clone() });
     let after = plan(&edited);
     let changed: Vec<_> = (0..before.runs.len()).filter(|at| before.runs[*at].nodes != after.runs[*at].nodes).collect();
@@ -259,6 +258,34 @@ fn json_has_an_entry_for_each_run_and_counts_what_is_cached() {
     let shared = nodes.iter().find(|node| node["key"] == run(&plan, "[pre, grow]", 0).phases[0].0).expect("a node");
     assert_eq!(shared["arms"], serde_json::json!(["[pre, grow]", "[pre, grow_frozen]"]));
     assert_eq!((&shared["first_step"], &shared["last_step"], &shared["active_layers"]), (&0.into(), &20.into(), &1.into()));
+}
+
+#[test]
+fn every_number_of_an_optimizer_is_in_its_phases_keys() {
+    let (lr, betas, eps, decay, decay_all) = (1e-3, (0.9, 0.99), 1e-8, 0.1, false);
+    let (momentum, nesterov) = (0.9, false);
+    let optimizers = [
+        Optimizer::AdamW { lr, betas, eps, decay, decay_all },
+        Optimizer::Sgd { lr, momentum, nesterov, decay, decay_all },
+        Optimizer::Sgd { lr, momentum: 0.8, nesterov, decay, decay_all },
+        Optimizer::Sgd { lr, momentum, nesterov: true, decay, decay_all },
+        Optimizer::Sgd { lr, momentum, nesterov, decay: 0.2, decay_all },
+        Optimizer::Sgd { lr, momentum, nesterov, decay, decay_all: true },
+        Optimizer::Lion { lr, betas, decay, decay_all },
+        Optimizer::Lion { lr, betas: (0.9, 0.98), decay, decay_all },
+        Optimizer::Muon { lr, momentum, nesterov, betas, eps, decay, decay_all },
+        Optimizer::Muon { lr, momentum: 0.8, nesterov, betas, eps, decay, decay_all },
+        Optimizer::Muon { lr, momentum, nesterov, betas: (0.8, 0.99), eps, decay, decay_all },
+        Optimizer::Muon { lr, momentum, nesterov, betas, eps: 1e-6, decay, decay_all },
+    ];
+    let keys = optimizers.map(|optimizer| {
+        let mut study = study();
+        let training = &mut study.arms[0].recipe.training;
+        *training = Arc::new(Training { optimizer, ..(**training).clone() });
+        plan(&study).runs[0].phases[0].clone()
+    });
+    let different: std::collections::BTreeSet<_> = keys.iter().collect();
+    assert_eq!(different.len(), keys.len());
 }
 
 #[test]

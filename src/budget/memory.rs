@@ -1,6 +1,6 @@
 //! Memory that training takes: a rough estimate, good to perhaps a factor of two, and to be printed as one.
 //!
-//! Owns the convention: everything in 32-bit floats; a gradient and two moments for each element that learns; for each layer that
+//! Owns the convention: everything in 32-bit floats; a gradient and what the optimizer keeps for each element that learns; for each layer that
 //! gradients reach, what its reverse pass reads (the stream and its norms, queries, keys, values and their sum, the hidden
 //! activations) for every token of a micro-batch, and the logits of a stretch of tokens twice. Scores of attention, the teacher,
 //! the corpus and the allocator's slack are left out. Deliberately knows no engine. Invariant: what does not learn costs nothing but
@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::learning::{self, Learns};
-use super::params::{ParamSpec, parameters, vocabulary};
+use super::params::{Group, ParamSpec, parameters, vocabulary};
 use crate::study::{Data, Ffn, Model, Training};
 use crate::timeline::Segment;
 
@@ -20,7 +20,7 @@ pub struct Memory {
     pub parameters: u64,
     /// Gradients of those that learn.
     pub gradients: u64,
-    /// Two moments of those that learn.
+    /// What the optimizer keeps of those that learn.
     pub moments: u64,
     /// What the forward pass keeps for the reverse pass.
     pub activations: u64,
@@ -41,8 +41,8 @@ const LOGITS: u64 = 256;
 pub fn estimate(model: &Model, training: &Training, data: &Data, segment: &Segment) -> Memory {
     let specs = parameters(model, &segment.stack, &segment.block_ends);
     let all: u64 = specs.iter().map(ParamSpec::elements).sum();
-    let learning: u64 =
-        specs.iter().filter(|spec| learning::learns(model, spec, segment) == Learns::Yes).map(ParamSpec::elements).sum();
+    let learning: Vec<&ParamSpec> = specs.iter().filter(|spec| learning::learns(model, spec, segment) == Learns::Yes).collect();
+    let moments = |spec: &&ParamSpec| training.optimizer.moments(spec.group == Group::Matrix) as u64 * spec.elements();
 
     let tokens = training.batch.micro.min(segment.batch) * segment.context(data) as u64;
     let [width, heads, kv_heads, head_dim] = [model.width, model.heads, model.kv_heads, model.head_dim].map(|size| size as u64);
@@ -56,8 +56,8 @@ pub fn estimate(model: &Model, training: &Training, data: &Data, segment: &Segme
     let logits = 2 * tokens.min(LOGITS) * vocabulary(model) as u64;
     Memory {
         parameters: FLOAT * all,
-        gradients: FLOAT * learning,
-        moments: 2 * FLOAT * learning,
+        gradients: FLOAT * learning.iter().map(|spec| spec.elements()).sum::<u64>(),
+        moments: FLOAT * learning.iter().map(moments).sum::<u64>(),
         // Entry, exit and the layer at work need room of their own.
         activations: FLOAT * (tokens * (reached * layer + 2 * width) + logits),
     }

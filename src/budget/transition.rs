@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::learning::{Learns, learns};
 use super::params::{Group, ParamSpec, parameters, timed, used_in};
-use crate::study::Model;
+use crate::study::{Model, Optimizer};
 use crate::timeline::{DataPosition, FirstValues, LayerId, Segment};
 
 /// What an event does, as a table.
@@ -80,7 +80,7 @@ pub enum Moments {
     Dropped,
     /// There was none: it begins empty.
     Fresh,
-    /// There was none, and there will be none while the parameter does not learn.
+    /// There was none, and there will be none: the parameter does not learn, or its optimizer keeps nothing.
     None,
 }
 
@@ -120,9 +120,10 @@ pub fn transitions(segments: &[Segment], rows: &[Arc<[Row]>]) -> Vec<Transition>
     segments.iter().zip(rows).zip(before).map(table).collect()
 }
 
-/// The rows of each segment of a run: they depend on its model, and on the steps, stacks, first values, frozen sets and resets of these segments.
-pub fn rows(model: &Model, segments: &[Segment]) -> Vec<Arc<[Row]>> {
-    let mut walk = Walk { model, before: None, ages: BTreeMap::new() };
+/// The rows of each segment of a run: they depend on its model, on what its optimizer keeps, and on the steps, stacks, first values, frozen sets
+/// and resets of these segments.
+pub fn rows(model: &Model, optimizer: &Optimizer, segments: &[Segment]) -> Vec<Arc<[Row]>> {
+    let mut walk = Walk { model, optimizer, before: None, ages: BTreeMap::new() };
     segments.iter().map(|segment| walk.enter(segment)).collect()
 }
 
@@ -181,6 +182,7 @@ fn part(spec: &ParamSpec) -> &str {
 
 struct Walk<'a> {
     model: &'a Model,
+    optimizer: &'a Optimizer,
     /// The segment before and the shapes of its parameters.
     before: Option<(&'a Segment, BTreeMap<String, Vec<usize>>)>,
     /// Updates of each parameter that has optimizer state.
@@ -197,6 +199,11 @@ impl<'a> Walk<'a> {
         let shapes = specs.into_iter().map(|spec| (spec.name, spec.shape)).collect();
         self.before = Some((segment, shapes));
         rows.into()
+    }
+
+    /// Whether anything is kept of its past.
+    fn keeps(&self, spec: &ParamSpec) -> bool {
+        self.optimizer.moments(spec.group == Group::Matrix) > 0
     }
 
     fn had(&self, name: &str, shape: &[usize]) -> bool {
@@ -220,7 +227,7 @@ impl<'a> Walk<'a> {
         let (moments, updates) = match self.ages.get(&spec.name) {
             Some(updates) if !segment.reset_optimizer && learns != Learns::No && new.is_none() => (Moments::Kept, *updates),
             Some(_) => (Moments::Dropped, Some(0)),
-            None if learns == Learns::Yes => (Moments::Fresh, Some(0)),
+            None if learns == Learns::Yes && self.keeps(spec) => (Moments::Fresh, Some(0)),
             None => (Moments::None, Some(0)),
         };
         Fate { value, moments, updates, learns }
@@ -242,7 +249,7 @@ impl<'a> Walk<'a> {
         for (spec, fate) in specs.iter().zip(fates) {
             let done = if fate.learns == Learns::Yes { done(spec) } else { Some(0) };
             let updates = fate.updates.zip(done).map(|(before, done)| before + done);
-            if fate.moments == Moments::Kept || updates != Some(0) {
+            if self.keeps(spec) && (fate.moments == Moments::Kept || updates != Some(0)) {
                 ages.insert(spec.name.clone(), updates);
             }
         }
@@ -334,7 +341,7 @@ mod tests {
     #[test]
     fn a_reset_leaves_values_and_drops_state() {
         let timeline = timeline(&grow(10));
-        let rows = rows(&model(), &timeline.segments);
+        let rows = rows(&model(), &training().optimizer, &timeline.segments);
         let new = fate(Value::New, Moments::Fresh, 0, Learns::Yes);
         let kept = fate(Value::Kept, Moments::Dropped, 0, Learns::Yes);
         // The model's own embedding is frozen throughout: it never has any state.
@@ -357,7 +364,7 @@ mod tests {
             event(7, vec![Action::Thaw(Layers::All), Action::Freeze(Layers::Norms), Action::FreshData]),
         ];
         let timeline = timeline(&schedule);
-        let rows = rows(&model(), &timeline.segments);
+        let rows = rows(&model(), &training().optimizer, &timeline.segments);
         let frozen = fate(Value::Kept, Moments::Dropped, 0, Learns::No);
         let copied = fate(Value::Copied, Moments::Fresh, 0, Learns::Yes);
         let on = |updates| fate(Value::Kept, Moments::Kept, updates, Learns::Yes);
@@ -392,12 +399,25 @@ mod tests {
     }
 
     #[test]
+    fn an_optimizer_without_state_has_none_to_keep() {
+        let plain = Optimizer::Sgd { lr: 1.0, momentum: 0.0, nesterov: false, decay: 0.0, decay_all: false };
+        let mut schedule = grow(10);
+        schedule.events[0].actions = vec![Action::Grow { layers: 3, at: Insert::Top, from: GrowFrom::CopyLast }];
+        let timeline = timeline(&schedule);
+        for optimizer in [plain, training().optimizer] {
+            let rows = rows(&model(), &optimizer, &timeline.segments);
+            let kept = rows.iter().flat_map(|rows| rows.iter()).any(|row| row.fate.moments != Moments::None);
+            assert_eq!(kept, optimizer != plain, "{rows:?}");
+        }
+    }
+
+    #[test]
     fn what_a_frozen_prefix_cannot_reach_keeps_its_state() {
         let mut schedule = grow(10);
         schedule.events[0].actions =
             vec![Action::Grow { layers: 3, at: Insert::Interleaved, from: GrowFrom::Identity }, Action::Drop { layers: 1 }];
         schedule.events[0].moment = Moment::After(4);
-        let rows_of = rows(&model(), &timeline(&schedule).segments);
+        let rows_of = rows(&model(), &training().optimizer, &timeline(&schedule).segments);
         let kept = fate(Value::Kept, Moments::Kept, 4, Learns::Yes);
         let new = fate(Value::Identity, Moments::Fresh, 0, Learns::Yes);
         let expected = [("layers 1, 3, 5", kept), ("layers 2, 4", new)];
@@ -409,7 +429,7 @@ mod tests {
         schedule.events[0].actions.remove(1);
         schedule.events[0].actions.push(Action::Freeze(Layers::Prefix));
         let timeline = build(&schedule, &own, &training(), &Declared::Unknown, None).expect("a schedule");
-        let rows = rows(&own, &timeline.segments);
+        let rows = rows(&own, &training().optimizer, &timeline.segments);
         let unreached = fate(Value::Kept, Moments::Kept, 10, Learns::Unreached);
         for rows in &rows[1..] {
             assert!(told(rows).contains(&("embedding".to_owned(), unreached)), "{rows:?}");

@@ -51,9 +51,19 @@ pub(super) const RATE: Shape = Shape::Constant;
 pub(super) const FLOOR: Floor = Floor::Rate(0.0);
 /// `betas` of AdamW.
 pub(super) const BETAS: (f64, f64) = (0.9, 0.95);
+/// `betas` of Lion.
+pub(super) const LION_BETAS: (f64, f64) = (0.9, 0.99);
 /// `eps` of AdamW.
 pub(super) const ADAM_EPS: f64 = 1e-8;
-/// `decay` of AdamW.
+/// `momentum` of SGD.
+pub(super) const SGD_MOMENTUM: f64 = 0.0;
+/// `nesterov` of SGD.
+pub(super) const SGD_NESTEROV: bool = false;
+/// `momentum` of Muon.
+pub(super) const MUON_MOMENTUM: f64 = 0.95;
+/// `nesterov` of Muon.
+pub(super) const MUON_NESTEROV: bool = true;
+/// `decay` of any optimizer.
 pub(super) const DECAY: f64 = 0.0;
 /// `precision`.
 pub(super) const PRECISION: Precision = Precision::F32;
@@ -102,8 +112,10 @@ const REASONS: &[(Kind, &str, &str)] = &[
     (Kind::Training, "lr", "the peak throughout"),
     (Kind::Training, "lr.to", "down to nothing (1608.03983)"),
     (Kind::Training, "lr.decay", "the last fifth, in the range of 2404.06395"),
-    (Kind::Training, "optimizer.betas", "as language models are trained since 2005.14165"),
+    (Kind::Training, "optimizer.betas", "as language models are trained since 2005.14165; those of lion are its paper's (2302.06675)"),
     (Kind::Training, "optimizer.eps", "1412.6980"),
+    (Kind::Training, "optimizer.momentum", "sgd has none unless asked for; that of muon is its author's (kellerjordan.github.io/posts/muon)"),
+    (Kind::Training, "optimizer.nesterov", "sgd's is off unless asked for; muon's is on, as its author has it"),
     (Kind::Training, "optimizer.decay", "none unless asked for"),
     (Kind::Training, "optimizer.decay_on", "norms, gains and shifts are not decayed, as in 2005.14165's successors"),
     (Kind::Training, "batch.in", "all sequences of a step at once"),

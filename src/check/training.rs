@@ -18,6 +18,9 @@ use crate::syntax::ast::{Argument, Expr, ExprKind, Operator};
 /// Losses that exist.
 pub const LOSSES: &[&str] = &["cross_entropy", "kl", "reverse_kl", "jsd", "mse"];
 
+/// Optimizers by their words.
+const OPTIMIZERS: &[&str] = &["adamw", "sgd", "lion", "muon"];
+
 impl<'a> Checker<'a> {
     /// Reads a `training` declaration.
     pub(super) fn training(&self, record: &Record<'a>) -> Option<Training> {
@@ -199,16 +202,27 @@ impl<'a> Checker<'a> {
     }
 
     fn optimizer(&self, record: &Record<'a>, words: &mut Words<'_, 'a>) -> Option<Optimizer> {
-        let (_, part) = words.one_of("an optimizer", &["adamw"])?;
-        let taken = self.arguments(part, &["lr", "betas", "eps", "decay", "decay_on"], words.given);
+        let (name, part) = words.one_of("an optimizer", OPTIMIZERS)?;
+        let parameters: &[&str] = match name {
+            "sgd" => &["lr", "momentum", "nesterov", "decay", "decay_on"],
+            "lion" => &["lr", "betas", "decay", "decay_on"],
+            "muon" => &["lr", "momentum", "nesterov", "betas", "eps", "decay", "decay_on"],
+            _ => &["lr", "betas", "eps", "decay", "decay_on"],
+        };
+        let taken = self.arguments(part, parameters, words.given);
         let positive = |value: f64| value > 0.0;
+        let below_one = |value: f64| (0.0..1.0).contains(&value);
         let lr = taken.need("lr", words, |words| words.real_that("a positive number", positive));
+        let momentum = taken.read("momentum", words, |words| words.real_that("a number from 0 to below 1", below_one));
+        let nesterov =
+            taken.read("nesterov", words, |words| Some(words.one_of("`yes` or `no`", &["yes", "no"])?.0 == "yes"));
         let betas = taken.read("betas", words, |words| self.betas(words));
         let eps = taken.read("eps", words, |words| words.real_that("a positive number", positive));
         let decay = taken.read("decay", words, |words| words.real_that("a number that is not negative", |decay| decay >= 0.0));
         let decay_on =
             taken.read("decay_on", words, |words| Some(words.one_of("`matrices` or `all`", &["matrices", "all"])?.0 == "all"));
-        let (lr, betas, eps, decay, decay_on) = (lr?, betas?, eps?, decay?, decay_on?);
+        let (lr, decay, decay_on) = (lr?.value, decay?, decay_on?);
+        let (momentum, nesterov, betas, eps) = (momentum?, nesterov?, betas?, eps?);
         if taken.poisoned {
             return None;
         }
@@ -217,12 +231,33 @@ impl<'a> Checker<'a> {
             None if decay == 0.0 => false,
             given => self.or_default(record, "optimizer.decay_on", given, "matrices", false),
         };
-        Some(Optimizer::AdamW {
-            lr: lr.value,
-            betas: self.or_default(record, "optimizer.betas", betas, "(0.9, 0.95)", defaults::BETAS),
-            eps: self.or_default(record, "optimizer.eps", eps.map(|eps| eps.value), "1e-8", defaults::ADAM_EPS),
-            decay,
-            decay_all,
+        let momentum = |shown: &str, default: f64| {
+            self.or_default(record, "optimizer.momentum", momentum.map(|momentum| momentum.value), shown, default)
+        };
+        let nesterov = |shown: &str, default: bool| self.or_default(record, "optimizer.nesterov", nesterov, shown, default);
+        let betas = |shown: &str, default: (f64, f64)| self.or_default(record, "optimizer.betas", betas, shown, default);
+        let eps = || self.or_default(record, "optimizer.eps", eps.map(|eps| eps.value), "1e-8", defaults::ADAM_EPS);
+        Some(match name {
+            "sgd" => {
+                let momentum = momentum("0", defaults::SGD_MOMENTUM);
+                let nesterov = nesterov("no", defaults::SGD_NESTEROV);
+                if nesterov && momentum == 0.0 {
+                    let message = "`momentum` is missing here: `nesterov` looks ahead along it";
+                    return self.fail(Diagnostic::error("missing-argument", message, part.span));
+                }
+                Optimizer::Sgd { lr, momentum, nesterov, decay, decay_all }
+            }
+            "lion" => Optimizer::Lion { lr, betas: betas("(0.9, 0.99)", defaults::LION_BETAS), decay, decay_all },
+            "muon" => Optimizer::Muon {
+                lr,
+                momentum: momentum("0.95", defaults::MUON_MOMENTUM),
+                nesterov: nesterov("yes", defaults::MUON_NESTEROV),
+                betas: betas("(0.9, 0.95)", defaults::BETAS),
+                eps: eps(),
+                decay,
+                decay_all,
+            },
+            _ => Optimizer::AdamW { lr, betas: betas("(0.9, 0.95)", defaults::BETAS), eps: eps(), decay, decay_all },
         })
     }
 

@@ -22,10 +22,10 @@ pub use activation::{gelu, gelu_backward, swiglu, swiglu_backward};
 pub use attention::{AttentionShape, HeadNorms, Sequence, Workspace, attention, attention_backward};
 pub use loss::{Divergence, Heard, Softening, TeacherCells, loss_of_row, squares_of_row};
 pub use norm::{Norm, NormRule, NormSlopes, norm, norm_backward};
-pub use optimizer::{Rule, adamw, sum_of_squares};
+pub use optimizer::{Adam, Signed, adamw, lion, sum_of_squares};
 pub use product::{View, ViewMut, product};
 pub use rotate::Rotations;
-pub use sums::{add, axpy, dot_all, scaled, subtract, times_gain, times_gain_backward};
+pub use sums::{add, axpy, blend, dot_all, scaled, subtract, times_gain, times_gain_backward};
 
 #[cfg(test)]
 mod tests;

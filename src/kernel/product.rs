@@ -19,6 +19,10 @@ impl<'a> View<'a> {
         assert_eq!(data.len(), rows * columns, "a matrix fills its slice");
         Self { data, rows, columns, row: columns, column: 1 }
     }
+    /// Rows and columns.
+    pub fn sides(self) -> (usize, usize) {
+        (self.rows, self.columns)
+    }
     /// The transposed matrix.
     pub fn t(self) -> Self {
         Self { rows: self.columns, columns: self.rows, row: self.column, column: self.row, ..self }

@@ -24,6 +24,13 @@ multiversion! {
         }
     }
 
+    /// y ← a y + b x.
+    pub fn blend(y: &mut [f32], a: f32, b: f32, x: &[f32]) {
+        for (y, x) in y.iter_mut().zip(x) {
+            *y = fma::<FMA>(a, *y, b * *x);
+        }
+    }
+
     /// x ← a x.
     pub fn scaled(x: &mut [f32], a: f32) {
         for x in x.iter_mut() {

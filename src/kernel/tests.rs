@@ -345,7 +345,7 @@ fn adamw_is_its_formula() {
     let (mut w, mut m, mut v, g) = (numbers(37, 1), numbers(37, 2), numbers(37, 3), numbers(37, 4));
     v.iter_mut().for_each(|v| *v = v.abs());
     let (w0, m0, v0) = (wide(&w), wide(&m), wide(&v));
-    let rule = Rule { scale: 0.5, first: [0.9, 0.1], second: [0.95, 0.05], rate: 0.02, root: 1.5, eps: 1e-8, keep: 0.99 };
+    let rule = Adam { scale: 0.5, first: [0.9, 0.1], second: [0.95, 0.05], rate: 0.02, root: 1.5, eps: 1e-8, keep: 0.99 };
     adamw(&mut w, &mut m, &mut v, &g, rule);
     for at in 0..37 {
         let g = 0.5 * f64::from(g[at]);

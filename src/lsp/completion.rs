@@ -37,7 +37,7 @@ pub fn completions(document: &Document, offset: usize) -> Vec<CompletionItem> {
         "vary" => plain(&["placement", "schedule", "data", "model", "training"], CompletionItemKind::FIELD),
         "train" => names(document, "training"),
         "loss" => losses(),
-        "optimizer" => plain(&["adamw"], CompletionItemKind::FUNCTION),
+        "optimizer" => plain(&["adamw", "sgd", "lion", "muon"], CompletionItemKind::FUNCTION),
         "lr" => plain(&["warmup", "constant", "linear", "cosine", "wsd"], CompletionItemKind::KEYWORD),
         "data" | "model" | "training" | "schedule" | "placement" => names(document, head),
         "at" | "after" | "every" => {

@@ -126,7 +126,7 @@ impl Builder<'_> {
         let (name, recipe) = (&study.arms[arm].name, &study.arms[arm].recipe);
         let corpus = self.settler.worlds[settled.world].key.clone();
         let mut phases: Vec<Key> = Vec::new();
-        let transitions = self.settler.transitions(&settled.model, &settled.timeline.segments);
+        let transitions = self.settler.transitions(&settled.model, &recipe.training.optimizer, &settled.timeline.segments);
         for (number, (segment, transition)) in settled.timeline.segments.iter().zip(transitions).enumerate() {
             let read = settled.counts.as_ref().and_then(|counts| counts.get(number));
             let parent = phases.last().cloned();

@@ -9,7 +9,6 @@ use std::fmt;
 use super::Plan;
 use super::node::{Key, Node, Phase, Work};
 use super::proof::shape_of;
-use crate::study::Optimizer;
 
 /// The difference of two plans.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -75,10 +74,8 @@ fn inputs(new: &Work, old: &Work) -> Vec<&'static str> {
 fn of_phase(new: &Phase, old: &Phase) -> Vec<(&'static str, bool)> {
     let (a, b) = (&new.segment, &old.segment);
     let (t, u) = (&new.training, &old.training);
-    let rule = |phase: &Phase| {
-        let Optimizer::AdamW { lr: _, betas, eps, decay, decay_all } = phase.training.optimizer;
-        (betas, eps, decay, decay_all, phase.training.clip)
-    };
+    // The peak is part of the learning rate.
+    let rule = |phase: &Phase| (phase.training.optimizer.with_lr(0.0), phase.training.clip);
     let lay = |phase: &Phase| (phase.segment.context(&phase.data), phase.data.context, phase.data.layout, phase.data.shard);
     let teacher = |phase: &Phase| phase.teacher.as_ref().map(|teacher| teacher.node.clone());
     vec![

@@ -100,6 +100,31 @@ impl<'a> Sequences<'a> {
     }
 }
 
+/// An optimizer without its peak, which is part of the learning rate. The fields tell one from another.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Rule {
+    AdamW { betas: (f64, f64), eps: f64, decay: f64, decay_all: bool },
+    Sgd { sgd: (f64, bool), decay: f64, decay_all: bool },
+    Lion { lion: (f64, f64), decay: f64, decay_all: bool },
+    Muon { muon: (f64, bool), betas: (f64, f64), eps: f64, decay: f64, decay_all: bool },
+}
+
+impl Rule {
+    fn of(optimizer: Optimizer) -> Self {
+        match optimizer {
+            Optimizer::AdamW { lr: _, betas, eps, decay, decay_all } => Rule::AdamW { betas, eps, decay, decay_all },
+            Optimizer::Sgd { lr: _, momentum, nesterov, decay, decay_all } => {
+                Rule::Sgd { sgd: (momentum, nesterov), decay, decay_all }
+            }
+            Optimizer::Lion { lr: _, betas, decay, decay_all } => Rule::Lion { lion: betas, decay, decay_all },
+            Optimizer::Muon { lr: _, momentum, nesterov, betas, eps, decay, decay_all } => {
+                Rule::Muon { muon: (momentum, nesterov), betas, eps, decay, decay_all }
+            }
+        }
+    }
+}
+
 /// A stretch of training, of a student or (`kind`) a teacher; `shape` is the digest of the model under the segment's stack.
 pub(super) fn phase(kind: &str, phase: &Phase, shape: &str, teacher: Option<Taught<'_>>) -> Key {
     #[derive(Serialize)]
@@ -110,10 +135,8 @@ pub(super) fn phase(kind: &str, phase: &Phase, shape: &str, teacher: Option<Taug
         parent: Option<&'a Key>,
         teacher: Option<Taught<'a>>,
         loss: Vec<OfTerm>,
-        betas: (f64, f64),
-        eps: f64,
-        decay: f64,
-        decay_all: bool,
+        #[serde(flatten)]
+        rule: Rule,
         clip: Option<f64>,
         precision: Precision,
         micro: u64,
@@ -128,7 +151,6 @@ pub(super) fn phase(kind: &str, phase: &Phase, shape: &str, teacher: Option<Taug
         measures: Vec<&'a (Metric, Vec<u64>)>,
     }
     let (training, segment) = (&phase.training, &phase.segment);
-    let Optimizer::AdamW { lr: _, betas, eps, decay, decay_all } = training.optimizer;
     let evaluated = |metric: Metric| matches!(metric, Metric::ValidationCe | Metric::Perplexity | Metric::Kl);
     let of = Of {
         shape,
@@ -137,10 +159,7 @@ pub(super) fn phase(kind: &str, phase: &Phase, shape: &str, teacher: Option<Taug
         parent: phase.parent.as_ref(),
         teacher,
         loss: segment.loss.terms.iter().map(OfTerm::new).collect(),
-        betas,
-        eps,
-        decay,
-        decay_all,
+        rule: Rule::of(training.optimizer),
         clip: training.clip,
         precision: training.precision,
         micro: training.batch.micro,

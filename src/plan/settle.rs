@@ -20,7 +20,7 @@ use crate::budget::params::{FirstValue, parameters};
 use crate::budget::tokens::{Count, Counter};
 use crate::budget::transition::{self, Row, Transition};
 use crate::data::facts::{Checkpoint, Corpus, Facts, Found};
-use crate::study::{Data, Init, Model, Quantity, Recipe, Schedule, Study, Training};
+use crate::study::{Data, Init, Model, Optimizer, Quantity, Recipe, Schedule, Study, Training};
 use crate::timeline::{self, DataPosition, Segment, StepTokens, Timeline, TimelineError};
 
 /// A run whose timeline is known.
@@ -260,14 +260,14 @@ impl Settler<'_> {
     }
 
     /// What the events of a run do. The model is one that [`Settler::model`] gave out.
-    pub(super) fn transitions(&mut self, model: &Arc<Model>, segments: &[Segment]) -> Vec<Transition> {
+    pub(super) fn transitions(&mut self, model: &Arc<Model>, optimizer: &Optimizer, segments: &[Segment]) -> Vec<Transition> {
         let of: Vec<_> = segments
             .iter()
             .map(|Segment { steps, stack, block_ends, new_layers, frozen, reset_optimizer, .. }| {
                 (steps, stack, block_ends, new_layers, frozen, reset_optimizer)
             })
             .collect();
-        let rows = self.rows.get(&(Arc::as_ptr(model).addr(), of), || transition::rows(model, segments).into());
+        let rows = self.rows.get(&(Arc::as_ptr(model).addr(), kept(optimizer), of), || transition::rows(model, optimizer, segments).into());
         transition::transitions(segments, &rows)
     }
 
@@ -281,7 +281,8 @@ impl Settler<'_> {
         read: Option<&Count>,
     ) -> Cost {
         let shape = self.shape(model, segment);
-        let of = (&*shape, training.batch.micro, segment.context(data), &segment.frozen, segment.batch, segment.length(), read);
+        let kept = kept(&training.optimizer);
+        let of = (&*shape, training.batch.micro, kept, segment.context(data), &segment.frozen, segment.batch, segment.length(), read);
         self.prices.get(&of, || cost::training(model, training, data, segment, read))
     }
 
@@ -290,4 +291,9 @@ impl Settler<'_> {
         let of = (Arc::as_ptr(model).addr(), read.sequences, read.tokens);
         self.forwards.get(&of, || cost::forward(model, read))
     }
+}
+
+/// What an optimizer keeps of a matrix of a layer, and of all else.
+fn kept(optimizer: &Optimizer) -> [usize; 2] {
+    [true, false].map(|in_layer| optimizer.moments(in_layer))
 }

@@ -281,7 +281,7 @@ impl Builder<'_> {
         let corpus = self.settler.worlds[world].key.clone();
         let measured = [Measure { metric: Metric::ValidationCe, every: steps.max(1) }];
         let mut last = None;
-        let transitions = self.settler.transitions(&model, &timeline.segments);
+        let transitions = self.settler.transitions(&model, &training.optimizer, &timeline.segments);
         for (segment, transition) in timeline.segments.into_iter().zip(transitions) {
             let price = self.settler.price(&model, training, &recipe.data, &segment, read.as_ref());
             let cost = Cost {

@@ -101,7 +101,6 @@ fn training(recipe: &Recipe) -> String {
         Shard::Whole => String::new(),
         Shard::Tokens(tokens) => format!(", cycling a shard of {} tokens", number::short(tokens)),
     };
-    let Optimizer::AdamW { lr, betas, eps, decay, .. } = training.optimizer;
     let clip = training
         .clip
         .map_or_else(|| "without clipping".to_owned(), |clip| format!("gradients clipped to a global norm of {clip}"));
@@ -120,16 +119,40 @@ fn training(recipe: &Recipe) -> String {
         format!(" The teacher {} is {}, {cache}.", teacher.name, source(&teacher.source))
     });
     format!(
-        "It reads {} in sequences of {} tokens ({layout}{shard}), {} a step, and minimises {} by AdamW (learning rate {lr:e}, betas {} and \
-         {}, eps {eps:e}, decay {decay}; {}), {clip}.{teacher}",
+        "It reads {} in sequences of {} tokens ({layout}{shard}), {} a step, and minimises {} by {}, {clip}.{teacher}",
         data.name,
         number::exact(data.context as u64),
         plural(training.batch.sequences, "sequence"),
         loss(&training.loss),
-        betas.0,
-        betas.1,
-        rate(training)
+        optimizer(training)
     )
+}
+
+fn optimizer(training: &Training) -> String {
+    let (rate, lr, (decay, _)) = (rate(training), training.optimizer.lr(), training.optimizer.decay());
+    let nesterov = |nesterov: bool| if nesterov { "Nesterov momentum" } else { "momentum" };
+    match training.optimizer {
+        Optimizer::AdamW { betas, eps, .. } => {
+            format!("AdamW (learning rate {lr:e}, betas {} and {}, eps {eps:e}, decay {decay}; {rate})", betas.0, betas.1)
+        }
+        Optimizer::Sgd { momentum, .. } if momentum == 0.0 => {
+            format!("gradient descent (learning rate {lr:e}, no momentum, decoupled decay {decay}; {rate})")
+        }
+        Optimizer::Sgd { momentum, nesterov: looks, .. } => {
+            let kind = nesterov(looks);
+            format!("gradient descent (learning rate {lr:e}, {kind} {momentum}, decoupled decay {decay}; {rate})")
+        }
+        Optimizer::Lion { betas, .. } => {
+            format!("Lion (learning rate {lr:e}, betas {} and {}, decay {decay}; {rate})", betas.0, betas.1)
+        }
+        Optimizer::Muon { momentum, nesterov: looks, betas, eps, .. } => format!(
+            "Muon ({} {momentum}) on the matrices of layers, its updates scaled to 0.2 RMS, and AdamW (betas {} and {}, eps {eps:e}) on \
+             all else (both at learning rate {lr:e}, decay {decay}; {rate})",
+            nesterov(looks),
+            betas.0,
+            betas.1
+        ),
+    }
 }
 
 fn source(source: &TeacherSource) -> String {

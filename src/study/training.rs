@@ -130,10 +130,10 @@ impl Loss {
     }
 }
 
-/// `optimizer adamw(…)`.
+/// `optimizer adamw(…)` and its like. State and step count are each parameter's own; decay is decoupled (1711.05101).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Optimizer {
-    /// Decoupled decay (1711.05101), state and step count per parameter.
+    /// Adam with decoupled decay (1711.05101).
     AdamW {
         /// Peak learning rate.
         lr: f64,
@@ -146,6 +146,86 @@ pub enum Optimizer {
         /// On all tensors; otherwise on matrices and embeddings only.
         decay_all: bool,
     },
+    /// Gradient descent, with momentum or without.
+    Sgd {
+        /// Peak learning rate.
+        lr: f64,
+        /// What is kept of the sum of gradients; 0: no sum is kept.
+        momentum: f64,
+        /// Looks one step ahead along the sum.
+        nesterov: bool,
+        /// As in AdamW.
+        decay: f64,
+        /// As in AdamW.
+        decay_all: bool,
+    },
+    /// The sign of an interpolated momentum (2302.06675).
+    Lion {
+        /// Peak learning rate.
+        lr: f64,
+        /// Weight of the momentum in what is stepped along, and in what is kept.
+        betas: (f64, f64),
+        /// As in AdamW.
+        decay: f64,
+        /// As in AdamW.
+        decay_all: bool,
+    },
+    /// The orthogonalised momentum of matrices of layers, scaled to the size of AdamW's updates (2502.16982); AdamW for all else.
+    Muon {
+        /// Peak learning rate of both.
+        lr: f64,
+        /// Weight of the momentum of matrices.
+        momentum: f64,
+        /// Mixes the gradient in once more.
+        nesterov: bool,
+        /// Of AdamW.
+        betas: (f64, f64),
+        /// Of AdamW.
+        eps: f64,
+        /// As in AdamW.
+        decay: f64,
+        /// As in AdamW.
+        decay_all: bool,
+    },
+}
+
+impl Optimizer {
+    /// Peak learning rate.
+    pub fn lr(&self) -> f64 {
+        match *self {
+            Optimizer::AdamW { lr, .. } | Optimizer::Sgd { lr, .. } | Optimizer::Lion { lr, .. } | Optimizer::Muon { lr, .. } => lr,
+        }
+    }
+
+    /// The same rule with another peak.
+    pub fn with_lr(mut self, to: f64) -> Self {
+        match &mut self {
+            Optimizer::AdamW { lr, .. } | Optimizer::Sgd { lr, .. } | Optimizer::Lion { lr, .. } | Optimizer::Muon { lr, .. } => {
+                *lr = to;
+            }
+        }
+        self
+    }
+
+    /// w is multiplied by 1 − lr · decay; and whether in all tensors.
+    pub fn decay(&self) -> (f64, bool) {
+        match *self {
+            Optimizer::AdamW { decay, decay_all, .. }
+            | Optimizer::Sgd { decay, decay_all, .. }
+            | Optimizer::Lion { decay, decay_all, .. }
+            | Optimizer::Muon { decay, decay_all, .. } => (decay, decay_all),
+        }
+    }
+
+    /// How many tensors of its shape are kept of a parameter's past; `in_layer`: it is a matrix of a layer.
+    pub fn moments(&self, in_layer: bool) -> usize {
+        match self {
+            Optimizer::Sgd { momentum, .. } if *momentum == 0.0 => 0,
+            Optimizer::Sgd { .. } | Optimizer::Lion { .. } => 1,
+            Optimizer::Muon { .. } if in_layer => 1,
+            Optimizer::AdamW { .. } | Optimizer::Muon { .. } => 2,
+        }
+    }
 }
 
 /// `lr warmup 100 steps then cosine to 1%`.

@@ -2,9 +2,10 @@
 
 use dfdx::prelude::*;
 
-use super::operations::{AdamW, AttentionWeights, FfnWeights, NormRule, NormWeights};
+use super::operations::{AttentionWeights, FfnWeights, NormRule, NormWeights};
 use super::{
-    Divergence, Fault, Matrix, Operations, Param, Real, Rows, Scalar, Targets, TeacherRows, Unspoken, Vector, attention, loss,
+    Divergence, Fault, Matrix, Operations, Param, Real, Rows, Scalar, Targets, TeacherRows, Unspoken, Update, Vector, attention, loss,
+    update,
 };
 
 /// Operations made of dfdx's own.
@@ -234,40 +235,13 @@ impl<E: Real, D: super::Device<E>> Operations<E, D> for Composed {
         }
     }
 
-    fn adamw(
+    fn update(
         &self,
         weight: &Param<E, D>,
-        [m, v]: [&Param<E, D>; 2],
+        kept: &[Param<E, D>],
         gradient: &Param<E, D>,
-        update: &AdamW,
-    ) -> Result<[Param<E, D>; 3], Fault<D>> {
-        Ok(match (weight, m, v, gradient) {
-            (Param::Vector(w), Param::Vector(m), Param::Vector(v), Param::Vector(g)) => {
-                adamw(w, m, v, g, update)?.map(Param::Vector)
-            }
-            (Param::Matrix(w), Param::Matrix(m), Param::Matrix(v), Param::Matrix(g)) => {
-                adamw(w, m, v, g, update)?.map(Param::Matrix)
-            }
-            // Moments are made by `zeros_like` and read back against the parameter's shape.
-            _ => unreachable!("moments and gradients have their parameter's shape"),
-        })
+        by: &Update,
+    ) -> Result<(Param<E, D>, Vec<Param<E, D>>), Fault<D>> {
+        update::update(weight, kept, gradient, by)
     }
-}
-
-fn adamw<S: Shape, E: Real, D: super::Device<E>>(
-    weight: &Tensor<S, E, D>,
-    m: &Tensor<S, E, D>,
-    v: &Tensor<S, E, D>,
-    gradient: &Tensor<S, E, D>,
-    update: &AdamW,
-) -> Result<[Tensor<S, E, D>; 3], Fault<D>> {
-    let AdamW { lr, betas: (b1, b2), eps, decay, scale, update: t } = *update;
-    let power = |base: f64| libm::pow(base, t as f64);
-    let g = gradient.clone().try_mul(E::of(scale))?;
-    let m = m.clone().try_mul(E::of(b1))?.try_add(g.clone().try_mul(E::of(1.0 - b1))?)?;
-    let v = v.clone().try_mul(E::of(b2))?.try_add(g.try_square()?.try_mul(E::of(1.0 - b2))?)?;
-    let root = v.clone().try_sqrt()?.try_mul(E::of(1.0 / libm::sqrt(1.0 - power(b2))))?.try_add(E::of(eps))?;
-    let step = m.clone().try_mul(E::of(lr / (1.0 - power(b1))))?.try_div(root)?;
-    let weight = weight.clone().try_mul(E::of(1.0 - lr * decay))?.try_sub(step)?;
-    Ok([weight, m, v])
 }

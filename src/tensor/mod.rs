@@ -17,6 +17,7 @@ mod loss;
 mod operations;
 mod program;
 mod rows;
+mod update;
 
 pub use crate::kernel::Divergence;
 pub use composed::Composed;
@@ -25,6 +26,7 @@ pub use device::{Device, Fault, Home, Matrix, Param, Real, Scalar, Tensor3, Vect
 pub use dfdx::prelude::Cuda;
 pub use dfdx::prelude::{Cpu, Gradients, NoneTape, OwnedTape, Tape};
 pub use fused::Fused;
-pub use operations::{AdamW, AttentionWeights, FfnWeights, Heads, NormRule, NormWeights, Operations, Term};
+pub use operations::{AttentionWeights, FfnWeights, Heads, NormRule, NormWeights, Operations, Term};
 pub use program::{Action, Instruction, Program};
 pub use rows::{Rows, Targets, TeacherRows, Unspoken};
+pub use update::{Rule, Update};

@@ -3,6 +3,7 @@
 use dfdx::prelude::{Gradients, NoneTape, Tape};
 
 use super::program::{self, Program};
+use super::update::Update;
 use super::{Device, Divergence, Fault, Matrix, Param, Real, Rows, Scalar, Targets, TeacherRows, Unspoken, Vector};
 
 /// What a norm does before weight and shift.
@@ -99,26 +100,6 @@ pub enum Term<'a, E: Real, D: Device<E>> {
         /// The teacher's logits.
         teacher: &'a Unspoken<E, D>,
     },
-}
-
-/// Coefficients of one AdamW update of one parameter (1711.05101).
-///
-/// With g the clipped gradient: w ← w·(1 − lr·decay); m ← β₁m + (1−β₁)g; v ← β₂v + (1−β₂)g²;
-/// w ← w − lr/(1−β₁ᵗ) · m / (√v/√(1−β₂ᵗ) + eps).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct AdamW {
-    /// Learning rate of the step.
-    pub lr: f64,
-    /// β₁, β₂.
-    pub betas: (f64, f64),
-    /// Outside the root.
-    pub eps: f64,
-    /// 0 where the parameter is spared.
-    pub decay: f64,
-    /// The gradient is multiplied by it: clipping.
-    pub scale: f64,
-    /// t: this update's number for this parameter, from 1.
-    pub update: u64,
 }
 
 /// The operations. Streams are (N, D) and carry no tape; `tape` is that of the pass ([`NoneTape`] where nothing learns below).
@@ -273,12 +254,12 @@ pub trait Operations<E: Real, D: Device<E>>: Copy + Default + 'static {
             .sum()
     }
 
-    /// One update: the new parameter, m and v. Nothing changes in place, so that a step can be taken back.
-    fn adamw(
+    /// One update: the new parameter, and what is kept of its past. Nothing changes in place, so that a step can be taken back.
+    fn update(
         &self,
         weight: &Param<E, D>,
-        moments: [&Param<E, D>; 2],
+        kept: &[Param<E, D>],
         gradient: &Param<E, D>,
-        update: &AdamW,
-    ) -> Result<[Param<E, D>; 3], Fault<D>>;
+        update: &Update,
+    ) -> Result<(Param<E, D>, Vec<Param<E, D>>), Fault<D>>;
 }

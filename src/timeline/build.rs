@@ -9,7 +9,7 @@ use super::rate::{Course, rate};
 use super::sets::Sets;
 use super::stack::Stack;
 use super::{DataPosition, FirstValues, Frozen, LayerId, NewLayer, Rate, Segment, Timeline};
-use crate::study::{Action, Loss, Model, Moment, Optimizer, Schedule, Start, Training};
+use crate::study::{Action, Loss, Model, Moment, Schedule, Start, Training};
 
 /// More events than any experiment has; `every 1 step` for a year is a mistake.
 const MOST_EVENTS: usize = 10_000;
@@ -102,7 +102,7 @@ impl<'a> Walk<'a> {
         }
         let stack = Stack::new(depth, model.block, model.layers);
         let sets = Sets::of(model);
-        let Optimizer::AdamW { lr, .. } = training.optimizer;
+        let lr = training.optimizer.lr();
         let first = Draft {
             start: 0,
             actions: Vec::new(),

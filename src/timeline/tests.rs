@@ -9,8 +9,7 @@ use crate::study::training::Shape as Curve;
 use crate::study::*;
 
 fn training(warmup: Warmup, shape: Curve) -> Training {
-    let Optimizer::AdamW { betas, eps, decay, decay_all, .. } = testing::training().optimizer;
-    let optimizer = Optimizer::AdamW { lr: 1e-3, betas, eps, decay, decay_all };
+    let optimizer = testing::training().optimizer.with_lr(1e-3);
     Training { optimizer, rate: RateShape { warmup, shape }, batch: Batch { sequences: 4, micro: 4 }, ..testing::training() }
 }
 

@@ -1,6 +1,7 @@
 //! Checkpoints: a safetensors file with parameters, optimizer state, step and data position.
 //!
-//! Tensors: each parameter by its name, its moments as `adam.m/NAME` and `adam.v/NAME`. Metadata: one entry `xrun`, JSON of [`Meta`]
+//! Tensors: each parameter by its name; what the optimizer keeps of it as `adam.m/NAME` and `adam.v/NAME`, or, where that is one tensor, as
+//! `momentum/NAME`. Metadata: one entry `xrun`, JSON of [`Meta`]
 //! (one entry, because safetensors keeps metadata in a map without order). Invariant: a file appears whole or not at all, and nothing of it
 //! is used before names, shapes and types are those expected.
 
@@ -19,6 +20,9 @@ use crate::timeline::{DataPosition, LayerId};
 /// Name of a phase's result.
 pub const CHECKPOINT: &str = "checkpoint.safetensors";
 const ENTRY: &str = "xrun";
+/// What precedes the name of a parameter of which one tensor is kept, and of which two are.
+const MOMENTUM: &str = "momentum/";
+const ADAM: [&str; 2] = ["adam.m/", "adam.v/"];
 
 /// A tensor on the host: sides and values in row-major order.
 pub type Values = (Vec<usize>, Vec<f32>);
@@ -52,8 +56,8 @@ impl Meta {
 pub struct Checkpoint {
     /// Parameters.
     pub params: IndexMap<String, Values>,
-    /// m and v by parameter.
-    pub moments: IndexMap<String, [Values; 2]>,
+    /// By parameter what the optimizer keeps of it: m and v, or the momentum alone.
+    pub moments: IndexMap<String, Vec<Values>>,
     /// The rest.
     pub meta: Meta,
 }
@@ -76,8 +80,10 @@ impl Checkpoint {
     /// Writes it to `folder/name`: whole after a kill at any moment, or as it was before.
     pub fn save(&self, folder: &Path, name: &str) -> Result<(), CheckpointError> {
         let params = self.params.iter().map(|(name, values)| (name.clone(), values));
-        let moments =
-            self.moments.iter().flat_map(|(name, [m, v])| [(format!("adam.m/{name}"), m), (format!("adam.v/{name}"), v)]);
+        let moments = self.moments.iter().flat_map(|(name, kept)| {
+            let kinds: &[&str] = if kept.len() == 1 { &[MOMENTUM] } else { &ADAM };
+            kinds.iter().zip(kept).map(move |(kind, kept)| (format!("{kind}{name}"), kept))
+        });
         let tensors: Vec<(String, &[usize], Vec<u8>)> = params
             .chain(moments)
             .map(|(name, (shape, values))| {
@@ -111,33 +117,37 @@ impl Checkpoint {
         }
         let file = SafeTensors::deserialize(&bytes).map_err(damaged)?;
         let mut params = IndexMap::new();
-        let mut moments: [IndexMap<String, Values>; 2] = Default::default();
+        let mut moments: IndexMap<String, Vec<Values>> = IndexMap::new();
+        let mut second = IndexMap::new();
         for (name, view) in file.iter() {
             let values = values(name, &view)?;
-            match (name.strip_prefix("adam.m/"), name.strip_prefix("adam.v/")) {
-                (Some(name), _) => drop(moments[0].insert(name.to_owned(), values)),
-                (_, Some(name)) => drop(moments[1].insert(name.to_owned(), values)),
-                _ => drop(params.insert(name.to_owned(), values)),
+            let [momentum, m, v] = [MOMENTUM, ADAM[0], ADAM[1]].map(|kind| name.strip_prefix(kind));
+            if let Some(name) = momentum.or(m) {
+                if moments.insert(name.to_owned(), vec![values]).is_some() {
+                    return Err(CheckpointError::Damaged(format!("`{name}` has a momentum and a first moment")));
+                }
+                if m.is_some() {
+                    second.entry(name.to_owned()).or_insert(None);
+                }
+            } else if let Some(name) = v {
+                second.insert(name.to_owned(), Some(values));
+            } else {
+                params.insert(name.to_owned(), values);
             }
         }
         params.sort_unstable_keys();
-        let [first, mut second] = moments;
-        let mut both = IndexMap::new();
-        for (name, m) in first {
-            let v = second.swap_remove(&name);
+        for (name, v) in second {
             let v = v.ok_or_else(|| CheckpointError::Damaged(format!("`{name}` has a first moment but no second")))?;
-            both.insert(name, [m, v]);
+            let kept = moments.get_mut(&name);
+            kept.ok_or_else(|| CheckpointError::Damaged(format!("`{name}` has a second moment but no first")))?.push(v);
         }
-        if let Some((name, _)) = second.first() {
-            return Err(CheckpointError::Damaged(format!("`{name}` has a second moment but no first")));
-        }
-        both.sort_unstable_keys();
-        for name in both.keys() {
+        moments.sort_unstable_keys();
+        for name in moments.keys() {
             if !meta.updates.contains_key(name) || !params.contains_key(name) {
                 return Err(CheckpointError::Damaged(format!("moments of `{name}` stand without it or its count of updates")));
             }
         }
-        Ok(Self { params, moments: both, meta })
+        Ok(Self { params, moments, meta })
     }
 
     /// Whether its parameters are exactly those of `specs`, and moments have their shapes.
@@ -183,13 +193,13 @@ mod tests {
         let values = |n: usize| (vec![n], (0..n).map(|at| at as f32).collect::<Vec<f32>>());
         Checkpoint {
             params: IndexMap::from([("a".to_owned(), values(3)), ("b".to_owned(), values(2))]),
-            moments: IndexMap::from([("a".to_owned(), [values(3), values(3)])]),
+            moments: IndexMap::from([("a".to_owned(), vec![values(3), values(3)]), ("b".to_owned(), vec![values(2)])]),
             meta: Meta {
                 version: Meta::VERSION,
                 step: 9_007_199_254_740_993,
                 data: DataPosition { shard: 1, sequence: 2, context: Some(3) },
                 stack: vec![LayerId(0)],
-                updates: BTreeMap::from([("a".to_owned(), 4)]),
+                updates: BTreeMap::from([("a".to_owned(), 4), ("b".to_owned(), 3)]),
                 counts: BTreeMap::from([("tokens".to_owned(), 5)]),
                 metrics_bytes: 6,
             },

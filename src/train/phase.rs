@@ -71,6 +71,7 @@ impl<'a, D: Home> Run<'a, D> {
         let segment = &phase.segment;
         let specs = parameters(&phase.model, &segment.stack, &segment.block_ends);
         let learning = Learning::new(&phase.model, &specs, segment);
+        let (groups, optimizer) = (groups(&specs), optimizer(phase));
         let reader = Reader::open(&(desk.finished)(&phase.corpus), &phase.data)
             .map_err(|error| Failure::Input(format!("the corpus: {error}")))?
             .relaid(segment.data.context);
@@ -81,6 +82,7 @@ impl<'a, D: Home> Run<'a, D> {
             Ok(partial) => Some(partial).filter(|partial| {
                 partial.check(&specs).is_ok()
                     && goes_on(segment, &learning, partial)
+                    && optimizer.fits(&groups, partial)
                     && Metrics::holds(desk.folder, partial.meta.metrics_bytes)
             }),
             Err(CheckpointError::Io(_) | CheckpointError::Damaged(_) | CheckpointError::Mismatch(_)) => None,
@@ -103,6 +105,9 @@ impl<'a, D: Home> Run<'a, D> {
                 };
                 agrees(segment, parent.as_ref())?;
                 reads_on(&phase.transition, segment, parent.as_ref())?;
+                if parent.as_ref().is_some_and(|parent| !optimizer.fits(&groups, parent)) {
+                    return Err(Failure::Input("the phase before was trained by another optimizer".to_owned()));
+                }
                 let lies = |teacher: &TeacherUse| match &teacher.folder {
                     Some(lies) => Lies::Folder(folder.join(lies)),
                     None => Lies::Node((desk.finished)(&teacher.node)),
@@ -113,7 +118,6 @@ impl<'a, D: Home> Run<'a, D> {
                 (state, segment.steps.start, Counts::default(), Metrics::open(desk.folder, 0)?)
             }
         };
-        let groups = groups(&specs);
         Ok(Self { device, phase, reader, teacher, terms, learning, groups, state, step, counts, pace: Pace::default(), metrics })
     }
 
@@ -137,7 +141,7 @@ impl<'a, D: Home> Run<'a, D> {
                 learning: &self.learning,
                 groups: &self.groups,
                 terms: &self.terms,
-                optimizer: Optimizer { rule: phase.training.optimizer, clip: phase.training.clip },
+                optimizer: optimizer(phase),
                 micro: phase.training.batch.micro as usize,
                 stop: desk.stop,
             };
@@ -248,6 +252,10 @@ impl<'a, D: Home> Run<'a, D> {
         add(Metric::Kl, kl, seen.kl.unwrap_or(f64::NAN));
         Ok(values)
     }
+}
+
+fn optimizer(phase: &Phase) -> Optimizer {
+    Optimizer { rule: phase.training.optimizer, clip: phase.training.clip }
 }
 
 fn open_teacher<D: Home>(

@@ -3,7 +3,6 @@
 use std::cell::OnceCell;
 use std::path::PathBuf;
 
-use super::optimizer::Moments;
 use super::sets::Learning;
 use super::step::State;
 use super::teacher::load_checkpoint;
@@ -125,9 +124,8 @@ pub fn begin<E: Real, D: Device<E>>(
         let before: State<E, D> = State::load(device, parent)?;
         let arrived = |spec: &ParamSpec| segment.new_layers.iter().any(|new| Some(new.layer) == spec.layer);
         for spec in specs.iter().filter(|spec| !arrived(spec) && learning.keeps_state(&spec.name)) {
-            if let Some(Moments { m, v, updates }) = before.moments.get(&spec.name) {
-                let moments = Moments { m: m.clone(), v: v.clone(), updates: *updates };
-                state.moments.insert(spec.name.clone(), moments);
+            if let Some(moments) = before.moments.get(&spec.name) {
+                state.moments.insert(spec.name.clone(), moments.clone());
             }
         }
     }

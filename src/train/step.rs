@@ -40,9 +40,9 @@ impl<E: Real, D: Device<E>> State<E, D> {
             params.0.insert(name.clone(), param(values)?);
         }
         let mut moments = IndexMap::new();
-        for (name, [m, v]) in &checkpoint.moments {
+        for (name, kept) in &checkpoint.moments {
             let updates = checkpoint.meta.updates.get(name).copied().unwrap_or(0);
-            moments.insert(name.clone(), Moments { m: param(m)?, v: param(v)?, updates });
+            moments.insert(name.clone(), Moments { kept: kept.iter().map(param).collect::<Result<_, _>>()?, updates });
         }
         Ok(Self { params, moments })
     }
@@ -63,7 +63,7 @@ impl<E: Real, D: Device<E>> State<E, D> {
         meta.updates = self.moments.iter().map(|(name, state)| (name.clone(), state.updates)).collect();
         Checkpoint {
             params: self.params.0.iter().map(|(name, param)| (name.clone(), values(param))).collect(),
-            moments: self.moments.iter().map(|(name, state)| (name.clone(), [values(&state.m), values(&state.v)])).collect(),
+            moments: self.moments.iter().map(|(name, state)| (name.clone(), state.kept.iter().map(values).collect())).collect(),
             meta,
         }
     }

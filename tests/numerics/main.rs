@@ -16,4 +16,5 @@ mod optimizer;
 mod phases;
 mod reference;
 mod resume;
+mod rules;
 mod traps;

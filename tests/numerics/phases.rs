@@ -45,7 +45,7 @@ impl Store {
         let (Work::Phase(mut phase) | Work::Teacher(mut phase)) = work else { return work };
         let mut course = phase.parent.as_ref().map_or(vec![], |parent| self.1.borrow()[parent].clone());
         course.push(phase.segment.clone());
-        phase.transition = transitions(&course, &rows(&phase.model, &course)).pop().expect("a table");
+        phase.transition = transitions(&course, &rows(&phase.model, &phase.training.optimizer, &course)).pop().expect("a table");
         self.1.borrow_mut().insert(Key(key.into()), course);
         Work::Phase(phase)
     }
@@ -247,6 +247,36 @@ fn a_phase_holds_what_it_begins_with_against_its_table() {
         "the data: planned reading rewinds, found reading goes on after sequence 12 of shard 0 at sequence 12 of shard 0"
     );
     store.attempt("second", second(), None, Duration::ZERO).expect("the planned table");
+}
+
+/// Whatever is kept of a parameter survives a stop after each step, and what another optimizer kept is not gone on with.
+#[test]
+fn every_optimizer_is_resumed() {
+    let optimizers = ["sgd(lr: 1e-2)", "sgd(lr: 1e-2, momentum: 0.9)", "lion(lr: 1e-3)", "muon(lr: 1e-3)"];
+    let store = Store::new(Layout::Packed);
+    let work = |optimizer: &str, parent: Option<&str>| {
+        let segment = if parent.is_some() { grown(3..6, FirstValues::Init) } else { segment(2, 0..3, 1e-2) };
+        let mut phase = phase(bytes(pre(), 4), segment, ce(), parent);
+        let training = Training { optimizer: crate::rules::rule(optimizer), ..(*phase.training).clone() };
+        phase.training = Arc::new(training);
+        Work::Phase(Box::new(phase))
+    };
+    for (at, optimizer) in optimizers.into_iter().enumerate() {
+        let (first, whole, stopped) = (format!("first{at}"), format!("whole{at}"), format!("stopped{at}"));
+        store.done(&first, work(optimizer, None));
+        store.done(&whole, work(optimizer, Some(&first)));
+        for _ in 0..3 {
+            let outcome = store.work(&stopped, work(optimizer, Some(&first)), Some(1), Duration::ZERO).expect("it stops");
+            assert_eq!(outcome, Outcome::Interrupted);
+        }
+        store.done(&stopped, work(optimizer, Some(&first)));
+        assert!(store.files(&whole) == store.files(&stopped), "{optimizer}");
+        let kept = |name: &str| store.checkpoint(&whole).moments.get(name).map_or(0, Vec::len);
+        let expected = [[0, 0, 0], [1, 1, 0], [1, 1, 0], [1, 2, 0]][at];
+        assert_eq!(["layers.2.ffn.up", "head", "layers.1.ffn.up"].map(kept), expected, "{optimizer}");
+    }
+    let failure = store.work("mixed", work("muon(lr: 1e-3)", Some("first1")), None, Duration::ZERO);
+    assert_eq!(failure.expect_err("another optimizer").to_string(), "the phase before was trained by another optimizer");
 }
 
 /// Stopped after every step and gone on with: the same bytes, also with a partial save each step and a damaged partial.

@@ -25,11 +25,28 @@ struct Reference {
 }
 /// Sixty steps in float64, and how far float32 is from them.
 #[derive(Deserialize)]
-struct Course {
+pub struct Course {
     loss: Vec<f64>,
     grad_norm: Vec<f64>,
     /// Of losses and of norms.
     apart: [f64; 2],
+}
+
+impl Course {
+    /// Every step is as expected, by as much as its arithmetic allows.
+    pub fn agrees(&self, name: &str, kind: &str, seen: &[Stepped]) {
+        assert_eq!(seen.len(), self.loss.len());
+        // 2e-5, and as far as PyTorch's own float32 is off, a few times over.
+        let [loss_off, norm_off] = self.apart.map(|apart| 4.0 * apart);
+        for (step, seen) in seen.iter().enumerate() {
+            let (loss, norm) = (self.loss[step], self.grad_norm[step]);
+            // Checkpoints hold float32: after the first event, float64 is no longer exact.
+            let allowed = if kind == "f64" && step < 15 { [1e-10, 1e-10] } else { [2e-5 + loss_off, 2e-5 * norm + norm_off] };
+            let at = format!("{name}, {kind}, step {step}");
+            assert!((seen.loss - loss).abs() < allowed[0], "{at}: loss {} against {loss}", seen.loss);
+            assert!((seen.grad_norm - norm).abs() < allowed[1], "{at}: norm {} against {norm}", seen.grad_norm);
+        }
+    }
 }
 #[derive(Deserialize)]
 struct Cells {
@@ -157,7 +174,7 @@ use std.placements (pre)
 data tales { generate tales(documents: 9), context 16 tokens }
 model tiny { layers 4, block 2 layers, width 16, heads 4, kv 2, ffn swiglu(24), placement pre }
 training plain {
-  loss cross_entropy, optimizer adamw(lr: 1e-3, betas: (0.9, 0.95), eps: 1e-8, decay: 0.1)
+  loss cross_entropy, optimizer OPTIMIZER
   lr warmup 3 steps then cosine to 10%, batch 4 sequences, clip 0.5
 }
 schedule course {
@@ -173,11 +190,16 @@ study s { data tales, model tiny, training plain, schedule course }
 ";
 
 /// Losses and norms of gradients under the course: from text to timeline, from event to event as phases go.
-fn course<E: Real, O: Operations<E, Cpu>>(who: &str, model: &Model, teacher: Option<&Teacher<E, Cpu>>) -> Vec<Stepped>
+pub fn course<E: Real, O: Operations<E, Cpu>>(
+    optimizer: &str,
+    who: &str,
+    model: &Model,
+    teacher: Option<&Teacher<E, Cpu>>,
+) -> Vec<Stepped>
 where
     Cpu: Device<E>,
 {
-    let recipe = study(COURSE).arms.remove(0).recipe;
+    let recipe = study(&COURSE.replace("OPTIMIZER", optimizer)).arms.remove(0).recipe;
     let timeline = timeline::build(&recipe.schedule, model, &recipe.training, &Declared::Unknown, None).expect("a schedule");
     assert_eq!(timeline.segments.len(), 6);
     let whole = of::<E>(&weights(who, model, 4));
@@ -256,23 +278,10 @@ fn courses_through_every_event() {
         let (narrow, wide) = (teacher_of::<f32>(), teacher_of::<f64>());
         let taught = name.ends_with("_kd");
         let (narrow, wide) = (taught.then_some(&narrow), taught.then_some(&wide));
-        // 2e-5, and as far as PyTorch's own float32 is off, a few times over.
-        let [loss_off, norm_off] = expected.apart.map(|apart| 4.0 * apart);
-        for (kind, seen) in [
-            ("f64", course::<f64, Composed>(who, &model, wide)),
-            ("composed", course::<f32, Composed>(who, &model, narrow)),
-            ("fused", course::<f32, Fused>(who, &model, narrow)),
-        ] {
-            assert_eq!(seen.len(), expected.loss.len());
-            for (step, seen) in seen.iter().enumerate() {
-                let (loss, norm) = (expected.loss[step], expected.grad_norm[step]);
-                // Checkpoints hold float32: after the first event, float64 is no longer exact.
-                let allowed = if kind == "f64" && step < 15 { [1e-10, 1e-10] } else { [2e-5 + loss_off, 2e-5 * norm + norm_off] };
-                let at = format!("{name}, {kind}, step {step}");
-                assert!((seen.loss - loss).abs() < allowed[0], "{at}: loss {} against {loss}", seen.loss);
-                assert!((seen.grad_norm - norm).abs() < allowed[1], "{at}: norm {} against {norm}", seen.grad_norm);
-            }
-        }
+        let optimizer = "adamw(lr: 1e-3, betas: (0.9, 0.95), eps: 1e-8, decay: 0.1)";
+        expected.agrees(name, "f64", &course::<f64, Composed>(optimizer, who, &model, wide));
+        expected.agrees(name, "composed", &course::<f32, Composed>(optimizer, who, &model, narrow));
+        expected.agrees(name, "fused", &course::<f32, Fused>(optimizer, who, &model, narrow));
     }
     assert!(expected.is_empty());
 }

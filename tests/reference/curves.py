@@ -190,7 +190,18 @@ def rate(step):
     return PEAK * (FLOOR + (1 - FLOOR) * (1 + math.cos(math.pi * x)) / 2)
 
 
-def course(w, placement, data, dtype, teacher=None):
+def adamw(name, value, g, lr, state):
+    """One update of a tensor in place; `state` holds what is kept of it, by name."""
+    m, v, t = state.get(name, (torch.zeros_like(value), torch.zeros_like(value), 0))
+    t = t + 1
+    m, v = BETAS[0] * m + (1 - BETAS[0]) * g, BETAS[1] * v + (1 - BETAS[1]) * g * g
+    if value.dim() == 2:
+        value.mul_(1 - lr * DECAY)
+    value.sub_(lr / (1 - BETAS[0] ** t) * m / (v.sqrt() / math.sqrt(1 - BETAS[1] ** t) + ADAM_EPS))
+    state[name] = (m, v, t)
+
+
+def course(w, placement, data, dtype, teacher=None, update=adamw):
     """Losses and norms of gradients under COURSE."""
     cast = lambda tensors: {name: value.to(dtype) for name, value in tensors.items()}
     w = {name: value.clone().requires_grad_() for name, value in cast(w).items()}
@@ -224,13 +235,7 @@ def course(w, placement, data, dtype, teacher=None):
         scale = min(1.0, CLIP / (norm + 1e-6))
         with torch.no_grad():
             for name, value in found.items():
-                m, v, t = state.get(name, (torch.zeros_like(value), torch.zeros_like(value), 0))
-                g, t = value * scale, t + 1
-                m, v = BETAS[0] * m + (1 - BETAS[0]) * g, BETAS[1] * v + (1 - BETAS[1]) * g * g
-                if value.dim() == 2:
-                    w[name].mul_(1 - rate(step) * DECAY)
-                w[name].sub_(rate(step) / (1 - BETAS[0] ** t) * m / (v.sqrt() / math.sqrt(1 - BETAS[1] ** t) + ADAM_EPS))
-                state[name] = (m, v, t)
+                update(name, w[name], value * scale, rate(step), state)
     return losses, norms
 
 

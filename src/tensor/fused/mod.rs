@@ -11,16 +11,17 @@ mod plan;
 mod pool;
 mod reverse;
 mod shard;
+mod update;
 
 use dfdx::prelude::{Cpu, Gradients};
 
 use self::host::{read, take_gradient};
 pub(super) use self::pool::Pool;
-use super::operations::{AdamW, Term};
+use super::operations::Term;
 use super::program::Program;
 use super::{
     AttentionWeights, Composed, Divergence, Fault, FfnWeights, Matrix, NormWeights, Operations, Param, Rows, Scalar, Tape,
-    Targets, TeacherRows, Unspoken, Vector,
+    Targets, TeacherRows, Unspoken, Update, Vector,
 };
 use crate::kernel;
 
@@ -80,32 +81,14 @@ impl Operations<f32, Cpu> for Fused {
         low + high
     }
 
-    fn adamw(
+    fn update(
         &self,
         weight: &Param<f32, Cpu>,
-        [m, v]: [&Param<f32, Cpu>; 2],
+        kept: &[Param<f32, Cpu>],
         gradient: &Param<f32, Cpu>,
-        update: &AdamW,
-    ) -> Result<[Param<f32, Cpu>; 3], Fault<Cpu>> {
-        let AdamW { lr, betas: (b1, b2), eps, decay, scale, update: t } = *update;
-        let rule = kernel::Rule {
-            scale: scale as f32,
-            first: [b1 as f32, (1.0 - b1) as f32],
-            second: [b2 as f32, (1.0 - b2) as f32],
-            rate: (lr / (1.0 - libm::pow(b1, t as f64))) as f32,
-            root: (1.0 / libm::sqrt(1.0 - libm::pow(b2, t as f64))) as f32,
-            eps: eps as f32,
-            keep: (1.0 - lr * decay) as f32,
-        };
-        let ((mut w, mut m), (mut v, gradient)) = rayon::join(|| (read(weight), read(m)), || (read(v), read(gradient)));
-        let half = w.len() / 2;
-        let (w0, w1) = w.split_at_mut(half);
-        let (m0, m1) = m.split_at_mut(half);
-        let (v0, v1) = v.split_at_mut(half);
-        let (g0, g1) = gradient.split_at(half);
-        rayon::join(|| kernel::adamw(w0, m0, v0, g0, rule), || kernel::adamw(w1, m1, v1, g1, rule));
-        let (device, shape) = (Cpu::default(), weight.shape());
-        Ok([Param::new(&device, w, &shape)?, Param::new(&device, m, &shape)?, Param::new(&device, v, &shape)?])
+        by: &Update,
+    ) -> Result<(Param<f32, Cpu>, Vec<Param<f32, Cpu>>), Fault<Cpu>> {
+        update::update(weight, kept, gradient, by)
     }
 
     fn norm<T: Tape<f32, Cpu>>(
