@@ -143,7 +143,8 @@ fn the_reference_has_the_catalogue() {
 fn the_reference_has_every_default() {
     let page = page("grammar/reference.md");
     let study = |model: &str, training: &str, data: &str| {
-        let training = if training.contains("optimizer") { training.to_owned() } else { format!("optimizer adamw(lr: 1e-3){training}") };
+        let training =
+            if training.contains("optimizer") { training.to_owned() } else { format!("optimizer adamw(lr: 1e-3){training}") };
         format!(
             "data d {{ {data}, context 16 tokens }}
              model m {{ layers 2, width 8, heads 2, ffn swiglu(16){model} }}

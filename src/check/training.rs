@@ -214,8 +214,7 @@ impl<'a> Checker<'a> {
         let below_one = |value: f64| (0.0..1.0).contains(&value);
         let lr = taken.need("lr", words, |words| words.real_that("a positive number", positive));
         let momentum = taken.read("momentum", words, |words| words.real_that("a number from 0 to below 1", below_one));
-        let nesterov =
-            taken.read("nesterov", words, |words| Some(words.one_of("`yes` or `no`", &["yes", "no"])?.0 == "yes"));
+        let nesterov = taken.read("nesterov", words, |words| Some(words.one_of("`yes` or `no`", &["yes", "no"])?.0 == "yes"));
         let betas = taken.read("betas", words, |words| self.betas(words));
         let eps = taken.read("eps", words, |words| words.real_that("a positive number", positive));
         let decay = taken.read("decay", words, |words| words.real_that("a number that is not negative", |decay| decay >= 0.0));

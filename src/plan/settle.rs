@@ -267,7 +267,9 @@ impl Settler<'_> {
                 (steps, stack, block_ends, new_layers, frozen, reset_optimizer)
             })
             .collect();
-        let rows = self.rows.get(&(Arc::as_ptr(model).addr(), kept(optimizer), of), || transition::rows(model, optimizer, segments).into());
+        let rows = self
+            .rows
+            .get(&(Arc::as_ptr(model).addr(), kept(optimizer), of), || transition::rows(model, optimizer, segments).into());
         transition::transitions(segments, &rows)
     }
 
@@ -282,7 +284,8 @@ impl Settler<'_> {
     ) -> Cost {
         let shape = self.shape(model, segment);
         let kept = kept(&training.optimizer);
-        let of = (&*shape, training.batch.micro, kept, segment.context(data), &segment.frozen, segment.batch, segment.length(), read);
+        let of =
+            (&*shape, training.batch.micro, kept, segment.context(data), &segment.frozen, segment.batch, segment.length(), read);
         self.prices.get(&of, || cost::training(model, training, data, segment, read))
     }
 

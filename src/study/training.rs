@@ -193,7 +193,9 @@ impl Optimizer {
     /// Peak learning rate.
     pub fn lr(&self) -> f64 {
         match *self {
-            Optimizer::AdamW { lr, .. } | Optimizer::Sgd { lr, .. } | Optimizer::Lion { lr, .. } | Optimizer::Muon { lr, .. } => lr,
+            Optimizer::AdamW { lr, .. } | Optimizer::Sgd { lr, .. } | Optimizer::Lion { lr, .. } | Optimizer::Muon { lr, .. } => {
+                lr
+            }
         }
     }
 

@@ -4,8 +4,8 @@ use dfdx::prelude::*;
 
 use super::operations::{AttentionWeights, FfnWeights, NormRule, NormWeights};
 use super::{
-    Divergence, Fault, Matrix, Operations, Param, Real, Rows, Scalar, Targets, TeacherRows, Unspoken, Update, Vector, attention, loss,
-    update,
+    Divergence, Fault, Matrix, Operations, Param, Real, Rows, Scalar, Targets, TeacherRows, Unspoken, Update, Vector, attention,
+    loss, update,
 };
 
 /// Operations made of dfdx's own.

@@ -38,9 +38,10 @@ impl Optimizer {
 
     /// Whether what a checkpoint keeps of each parameter is what this optimizer keeps.
     pub(super) fn fits(&self, groups: &IndexMap<String, Group>, checkpoint: &Checkpoint) -> bool {
-        checkpoint.moments.iter().all(|(name, kept)| {
-            groups.get(name).is_none_or(|group| kept.len() == self.rule.moments(*group == Group::Matrix))
-        })
+        checkpoint
+            .moments
+            .iter()
+            .all(|(name, kept)| groups.get(name).is_none_or(|group| kept.len() == self.rule.moments(*group == Group::Matrix)))
     }
 
     /// Updates every parameter that has a gradient, by `lr`; either all of them or, on a failure, none.
