@@ -4,12 +4,14 @@
 //! runner to its workers. Deliberately holds no knowledge of the domain. Invariant: input that is refused leaves nothing behind.
 
 mod check;
+mod completions;
 mod diff;
 mod explain;
 mod fault;
 mod fmt;
 mod load;
 mod lsp;
+mod new;
 mod output;
 mod plan;
 mod progress;
@@ -29,13 +31,22 @@ pub use fault::{Fault, Outcome};
 
 /// Controlled experiments on how transformers are built and grown.
 #[derive(Parser)]
-#[command(name = "xrun", version, arg_required_else_help = true, disable_help_subcommand = true, after_help = AFTER)]
+#[command(name = "xrun", version = VERSION, arg_required_else_help = true, disable_help_subcommand = true, after_help = AFTER)]
 struct Arguments {
     #[command(subcommand)]
     verb: Verb,
     #[command(flatten)]
     manner: Manner,
 }
+
+/// Which xrun this is, and what it was built to do.
+const VERSION: &str = if cfg!(feature = "cuda") {
+    concat!(env!("CARGO_PKG_VERSION"), " (trains on cpu and cuda)")
+} else if cfg!(feature = "train") {
+    concat!(env!("CARGO_PKG_VERSION"), " (trains on cpu)")
+} else {
+    concat!(env!("CARGO_PKG_VERSION"), " (trains nothing: built without the feature `train`)")
+};
 
 const AFTER: &str = "\
 Exit codes: 0 done; 1 a step failed or a claim check did; 2 the input is wrong; 130 interrupted, all progress kept.
@@ -76,6 +87,8 @@ impl Manner {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Write a first study that runs as it stands
+    New(new::Arguments),
     /// Check .exp files and say all that is wrong with them
     Check(check::Arguments),
     /// Lay out .exp files in the usual way; comments stay, meaning too
@@ -92,6 +105,8 @@ enum Verb {
     Status(status::Arguments),
     /// Explain a diagnostic by its code, or a placement by its name
     Explain(explain::Arguments),
+    /// Print what a shell needs to complete commands and options
+    Completions(completions::Arguments),
     /// Serve an editor over standard input and output (LSP)
     Lsp,
     /// Say how to call a command; `xrun help language` prints the language reference
@@ -116,6 +131,7 @@ pub fn main() -> ExitCode {
     // clap exits with 2 for arguments that it does not know, as for any other wrong input.
     let Arguments { verb, manner } = Arguments::parse();
     let result = match verb {
+        Verb::New(arguments) => new::new(&arguments),
         Verb::Check(arguments) => check::check(&arguments, manner),
         Verb::Fmt(arguments) => fmt::fmt(&arguments, manner),
         Verb::Plan(arguments) => plan::plan(&arguments, manner),
@@ -124,6 +140,7 @@ pub fn main() -> ExitCode {
         Verb::Diff(arguments) => diff::diff(&arguments),
         Verb::Explain(arguments) => explain::explain(&arguments),
         Verb::Help(arguments) => explain::help(&arguments),
+        Verb::Completions(arguments) => completions::completions(&arguments),
         Verb::Lsp => lsp::lsp(),
         Verb::Status(arguments) => status::status(&arguments, manner),
     };

@@ -166,3 +166,36 @@ fn codes_placements_commands_and_the_language_are_explained() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("did you mean `wrong-unit`?"));
     assert_eq!(bench.xrun(&["explain", "placement", "nothing"]).status.code(), Some(2));
 }
+
+#[test]
+fn a_first_study_is_written_once_and_runs() {
+    let bench = Bench::new(TINY);
+    let output = bench.xrun(&["new", "first.exp"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("xrun plan first.exp"));
+    let written = std::fs::read_to_string(bench.path().join("first.exp")).expect("written");
+    assert_eq!(bench.xrun(&["fmt", "--check", "first.exp"]).status.code(), Some(0));
+    assert_eq!(bench.json(0, &["plan", "first.exp", "--format", "json"])["study"], "first");
+    std::fs::write(bench.path().join("first.exp"), "mine").expect("writes");
+    for file in ["first.exp", "absent/first.exp", "first.txt"] {
+        let output = bench.xrun(&["new", file]);
+        assert_eq!(output.status.code(), Some(2), "{file}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(file));
+    }
+    assert_eq!(std::fs::read_to_string(bench.path().join("first.exp")).expect("kept"), "mine");
+    assert!(written.starts_with("///"));
+}
+
+#[test]
+fn a_shell_learns_every_command() {
+    let bench = Bench::new(TINY);
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = bench.xrun(&["completions", shell]);
+        assert_eq!(script.status.code(), Some(0), "{shell}");
+        let script = String::from_utf8_lossy(&script.stdout).into_owned();
+        assert!(["plan", "report", "--against"].iter().all(|word| script.contains(word.trim_start_matches("--"))), "{shell}");
+    }
+    let version = bench.xrun(&["--version"]);
+    let version = String::from_utf8_lossy(&version.stdout).into_owned();
+    assert!(version.starts_with(concat!("xrun ", env!("CARGO_PKG_VERSION"), " (trains ")), "{version}");
+}
