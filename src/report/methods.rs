@@ -135,7 +135,7 @@ fn optimizer(training: &Training) -> String {
         Optimizer::AdamW { betas, eps, .. } => {
             format!("AdamW (learning rate {lr:e}, betas {} and {}, eps {eps:e}, decay {decay}; {rate})", betas.0, betas.1)
         }
-        Optimizer::Sgd { momentum, .. } if momentum == 0.0 => {
+        Optimizer::Sgd { momentum: 0.0, .. } => {
             format!("gradient descent (learning rate {lr:e}, no momentum, decoupled decay {decay}; {rate})")
         }
         Optimizer::Sgd { momentum, nesterov: looks, .. } => {
