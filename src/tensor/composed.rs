@@ -3,6 +3,7 @@
 use dfdx::prelude::*;
 
 use super::operations::{AttentionWeights, FfnWeights, NormRule, NormWeights};
+use super::update::Updated;
 use super::{
     Divergence, Fault, Matrix, Operations, Param, Real, Rows, Scalar, Targets, TeacherRows, Unspoken, Update, Vector, attention,
     loss, update,
@@ -241,7 +242,7 @@ impl<E: Real, D: super::Device<E>> Operations<E, D> for Composed {
         kept: &[Param<E, D>],
         gradient: &Param<E, D>,
         by: &Update,
-    ) -> Result<(Param<E, D>, Vec<Param<E, D>>), Fault<D>> {
+    ) -> Result<Updated<Param<E, D>>, Fault<D>> {
         update::update(weight, kept, gradient, by)
     }
 }

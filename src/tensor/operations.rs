@@ -4,6 +4,7 @@ use dfdx::prelude::{Gradients, NoneTape, Tape};
 
 use super::program::{self, Program};
 use super::update::Update;
+use super::update::Updated;
 use super::{Device, Divergence, Fault, Matrix, Param, Real, Rows, Scalar, Targets, TeacherRows, Unspoken, Vector};
 
 /// What a norm does before weight and shift.
@@ -261,5 +262,5 @@ pub trait Operations<E: Real, D: Device<E>>: Copy + Default + 'static {
         kept: &[Param<E, D>],
         gradient: &Param<E, D>,
         update: &Update,
-    ) -> Result<(Param<E, D>, Vec<Param<E, D>>), Fault<D>>;
+    ) -> Result<Updated<Param<E, D>>, Fault<D>>;
 }

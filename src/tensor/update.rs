@@ -81,7 +81,7 @@ pub(super) fn update<E: Real, D: super::Device<E>>(
     match (weight, gradient) {
         (Param::Vector(w), Param::Vector(g)) => {
             let kept = kept.iter().filter_map(|kept| if let Param::Vector(kept) = kept { Some(kept) } else { None });
-            let (w, kept) = elementwise(w, &kept.collect::<Vec<_>>(), g, update, |along| Ok(along))?;
+            let (w, kept) = elementwise(w, &kept.collect::<Vec<_>>(), g, update, Ok)?;
             Ok((Param::Vector(w), kept.into_iter().map(Param::Vector).collect()))
         }
         (Param::Matrix(w), Param::Matrix(g)) => {
