@@ -46,7 +46,7 @@ pub enum Rule {
     },
     /// For matrices (A, B), keeping m ← μm + (1−μ)g; u = m, by Nesterov (1−μ)g + μm; w ← w − lr · 0.2·√max(A, B) · O(u).
     ///
-    /// O brings the singular values of u / ‖u‖ near 1 by [`NEWTON_SCHULZ`] (kellerjordan.github.io/posts/muon); the factor gives the
+    /// O brings the singular values of u / ‖u‖ near 1 by `NEWTON_SCHULZ` (kellerjordan.github.io/posts/muon); the factor gives the
     /// update the size that AdamW's have (2502.16982).
     Muon {
         /// μ.
