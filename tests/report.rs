@@ -10,7 +10,7 @@ mod simulation;
 use std::sync::Arc;
 
 use fixture::{changed, claim, line, measured, paper, part, rich};
-use xrun::report::{Form, Measured, RunState, findings, number, render, render_with};
+use xrun::report::{Evaluated, Form, Measured, RunState, findings, number, render, render_with};
 use xrun::study::{Ablation, Action, Loss, LossTerm, Metric, Relation};
 
 fn markdown(story: &xrun::report::Story) -> String {
@@ -289,6 +289,60 @@ fn numbers_lead_to_their_nodes() {
     let claim = &found.claims[0];
     assert_eq!((claim.sources.len(), claim.sources[0].step), (4 * 5, 3_000));
     assert!(claim.source.as_deref().is_some_and(|text| text.starts_with("[post, grow] after step 3,000: seed 0 node ")));
+}
+
+/// The noise of evaluation stands beside a claim where all that it compares was evaluated on the same documents, also under a single seed.
+#[test]
+fn the_choice_of_documents_is_told() {
+    let mut story = three_seeds();
+    assert_eq!(findings(&story).claims[0].documents, None);
+    // Two documents of ten tokens; post is lower by 0.2 on one of them and by 0.1 on the other, under every seed.
+    let evaluated = |arm: usize| {
+        let ce = if arm == 0 { vec![28.0, 29.0] } else { vec![26.0, 28.0] };
+        Some(Arc::new(Evaluated { step: 1_000, tokens: vec![10, 10], ce }))
+    };
+    for run in &mut story.runs {
+        run.evaluated = evaluated(run.arm);
+    }
+    let found = findings(&story);
+    let claim = &found.claims[0];
+    let by = claim.documents.expect("the noise of documents");
+    // δ = (−0.2, −0.1): se = 0.05, t(0.975, 1) = 12.706.
+    assert!(by.n == 2 && (by.half_width.0 - 12.706_204_736 * 0.05).abs() < 1e-9, "{by:?}");
+    assert_eq!(claim.documents_text, "± 0.635 over 2 documents");
+    assert_eq!(claim.verdict, "supported");
+    let wanted = "The choice of the documents that are held out moves the estimates of post_wins by as much as they are";
+    assert!(found.threats.iter().any(|threat| threat.starts_with(wanted)), "{:#?}", found.threats);
+    assert!(found.methods.iter().any(|paragraph| paragraph.contains("The noise of evaluation stands beside the estimate")));
+    let told = "By the documents held out: ± 0.635 over 2 documents.";
+    for form in [Form::Markdown, Form::Html, Form::Text] {
+        assert!(render(&found, form).expect("renders").contains(told), "{form:?}");
+    }
+    assert!(
+        render(&found, Form::Latex)
+            .expect("renders")
+            .contains(r"By the documents held out: \ensuremath{\pm} 0.635 over 2 documents.")
+    );
+    // One seed has no interval over seeds, and one over documents.
+    let mut one = story.clone();
+    one.study.seeds = vec![0];
+    one.runs.retain(|run| run.seed == 0);
+    let alone = findings(&one).claims.remove(0);
+    assert!(alone.interval.is_none() && alone.documents.is_some_and(|own| (own.half_width.0 - by.half_width.0).abs() < 1e-9));
+    // Other documents, another step, a run that has none, another metric: nothing is said.
+    let without = |change: &dyn Fn(&mut xrun::report::Story)| {
+        let mut story = story.clone();
+        change(&mut story);
+        assert_eq!(findings(&story).claims[0].documents, None);
+    };
+    without(&|story| story.runs[4].evaluated = None);
+    without(&|story| {
+        story.runs[4].evaluated = Some(Arc::new(Evaluated { step: 1_000, tokens: vec![9, 11], ce: vec![26.0, 28.0] }));
+    });
+    without(&|story| {
+        story.runs[4].evaluated = Some(Arc::new(Evaluated { step: 999, ..Evaluated::clone(&evaluated(1).expect("some")) }))
+    });
+    without(&|story| story.study.claims[0].left.terms[0].1.metric = Metric::Perplexity);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Statistics against published tables and hand-checked numbers.
 
 use xrun::stats::{
-    Estimate, LEVEL, Lean, Recovery, Verdict, Windows, directional, equivalence, holm, last_crossing, median, minimum_detectable,
-    overtaking, quantile, response, seeds_needed, sign_flip, sign_flip_upper, stays_below_from, sum, two_sided_p, upper_p,
+    Estimate, LEVEL, Lean, OverDocuments, Recovery, Verdict, Windows, directional, equivalence, holm, last_crossing, median,
+    minimum_detectable, overtaking, quantile, response, seeds_needed, sign_flip, sign_flip_upper, stays_below_from, sum,
+    two_sided_p, upper_p,
 };
 
 fn close(a: f64, b: f64, tolerance: f64) {
@@ -182,6 +183,20 @@ fn a_response_by_hand() {
     assert!(response(&[(1, f64::NAN), (50, 1.0)], 50, 60, windows).is_none());
 }
 
+#[test]
+fn noise_of_documents_by_hand() {
+    // Means 0.1 and 0.3 of two documents of 10 tokens: Δ = 0.2, se² = 2 · (1 + 1) / 20².
+    let ours = OverDocuments::of(&[1.0, 3.0, 0.0], &[10, 10, 0]).expect("two documents");
+    assert_eq!((ours.n, ours.mean), (2, 0.2));
+    close(ours.standard_error, 0.1, 1e-15);
+    close(ours.half_width(LEVEL), 1.270_620_473_617_47, 1e-12);
+    // Where every document says the same, the choice of documents moves nothing.
+    assert!(OverDocuments::of(&[1.0, 2.0, 5.0], &[10, 20, 50]).expect("three").standard_error < 1e-15);
+    assert_eq!(OverDocuments::of(&[1.0], &[10]), None);
+    assert_eq!(OverDocuments::of(&[1.0, f64::NAN], &[10, 10]), None);
+    assert_eq!(OverDocuments::of(&[], &[]), None);
+}
+
 /// `tests/reference/stats.py`.
 #[test]
 fn agrees_with_scipy() {
@@ -241,6 +256,13 @@ fn agrees_with_scipy() {
         relative(ours, number(&theirs[place]), "response");
     }
     assert_eq!(seen.recovery, Recovery::After(theirs[4].as_u64().expect("a recovery")));
+    for entry in reference["documents"].as_array().expect("documents") {
+        let tokens: Vec<u64> = numbers(&entry["tokens"]).into_iter().map(|tokens| tokens as u64).collect();
+        let ours = OverDocuments::of(&numbers(&entry["sums"]), &tokens).expect("two documents or more");
+        relative(ours.mean, number(&entry["mean"]), "mean over documents");
+        relative(ours.standard_error, number(&entry["se"]), "its error");
+        relative(ours.half_width(LEVEL), number(&entry["half_width"]), "its interval");
+    }
     for entry in reference["quantiles"].as_array().expect("quantiles") {
         relative(quantile(number(&entry[0]), number(&entry[1])), number(&entry[2]), "quantile");
     }

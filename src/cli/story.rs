@@ -10,28 +10,40 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::plan::run::PlannedRun;
 use crate::plan::{Key, Plan};
-use crate::report::{Measured, Part, Planned, ProbeStory, RunState, RunStory, Story, TeacherStory};
+use crate::report::{Evaluated, Measured, Part, Planned, ProbeStory, RunState, RunStory, Story, TeacherStory};
 use crate::run::lines;
-use crate::run::record::{METRICS, PROBE, ProbeRecord, Real};
+use crate::run::record::{DOCUMENTS, DocumentsRecord, METRICS, PROBE, ProbeRecord, Real};
 use crate::run::store::Store;
-use crate::study::{Metric, Study, Teacher};
+use crate::study::{Metric, Study, Teacher, Term};
 
 /// The story of a plan so far, and what in the store is damaged.
 pub fn gather(plan: &Plan, store: &Store) -> (Story, Vec<String>) {
     let wanted = wanted(&plan.study);
-    let mut shelf = Shelf { plan, store, parts: BTreeMap::new(), damaged: Vec::new() };
+    let mut shelf = Shelf { plan, store, parts: BTreeMap::new(), evaluated: BTreeMap::new(), damaged: Vec::new() };
     shelf.fill(&wanted);
     let runs = plan.runs.iter().map(|run| shelf.run(run)).collect();
     let teachers = shelf.teachers();
     (Story { study: plan.study.clone(), runs, teachers }, shelf.damaged)
 }
 
+/// What claims compare.
+fn terms(study: &Study) -> impl Iterator<Item = &Term> {
+    study.claims.iter().flat_map(|claim| claim.left.terms.iter().chain(&claim.right.terms)).map(|(_, term)| term)
+}
+
 /// What a report may ask for: what is measured or claimed, and what teachers are told by.
 fn wanted(study: &Study) -> Vec<Metric> {
-    let terms = study.claims.iter().flat_map(|claim| claim.left.terms.iter().chain(&claim.right.terms));
     let asked: BTreeSet<Metric> =
-        study.measures.iter().map(|measure| measure.metric).chain(terms.map(|(_, term)| term.metric)).collect();
+        study.measures.iter().map(|measure| measure.metric).chain(terms(study).map(|term| term.metric)).collect();
     Metric::ALL.into_iter().filter(|metric| asked.contains(metric) || *metric == Metric::ValidationCe).collect()
+}
+
+/// What is read of a node.
+#[derive(Default)]
+struct Wanted<'a> {
+    /// The steps that are its own; `None` for a teacher.
+    steps: Option<&'a Range<u64>>,
+    documents: bool,
 }
 
 /// The store, each node of it read once.
@@ -40,23 +52,39 @@ struct Shelf<'a> {
     store: &'a Store,
     /// What finished nodes measured.
     parts: BTreeMap<Key, Arc<Part>>,
+    /// The last evaluation of runs that claims compare.
+    evaluated: BTreeMap<Key, Arc<Evaluated>>,
     damaged: Vec<String>,
 }
 
 impl Shelf<'_> {
     /// Reads what every finished phase and teacher measured, on all cores: most of a report's time is this.
     fn fill(&mut self, wanted: &[Metric]) {
-        let mut nodes: BTreeMap<&Key, Option<&Range<u64>>> = BTreeMap::new();
+        let mut nodes: BTreeMap<&Key, Wanted<'_>> = BTreeMap::new();
+        let claimed: BTreeSet<usize> = terms(&self.plan.study).flat_map(|term| term.arms.arms.iter().copied()).collect();
         for run in &self.plan.runs {
-            nodes.extend(run.phases.iter().zip(&run.timeline.segments).map(|(key, segment)| (key, Some(&segment.steps))));
-            nodes.extend(run.teacher.as_ref().map(|key| (key, None)));
+            for (key, segment) in run.phases.iter().zip(&run.timeline.segments) {
+                nodes.entry(key).or_default().steps = Some(&segment.steps);
+            }
+            if let Some(key) = run.phases.last().filter(|_| claimed.contains(&run.arm)) {
+                nodes.entry(key).or_default().documents = true;
+            }
+            if let Some(key) = &run.teacher {
+                nodes.entry(key).or_default();
+            }
         }
         let nodes: Vec<_> = nodes.into_iter().collect();
         let (store, next) = (self.store, AtomicUsize::new(0));
         let work = || {
             let mut done = Vec::new();
-            while let Some((key, steps)) = nodes.get(next.fetch_add(1, Ordering::Relaxed)) {
-                done.extend(store.read(key, METRICS).map(|bytes| (*key, bytes.and_then(|bytes| part(&bytes, wanted, *steps)))));
+            while let Some((key, Wanted { steps, documents })) = nodes.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let Some(bytes) = store.read(key, METRICS) else { continue };
+                let measured = bytes.and_then(|bytes| part(&bytes, wanted, *steps));
+                // A phase that was not evaluated at its end has none.
+                let has = *documents && store.node(key).join(DOCUMENTS).exists();
+                let bytes = if has { store.read(key, DOCUMENTS) } else { None };
+                let evaluated = bytes.map(|bytes| bytes.and_then(|bytes| evaluated(&bytes)));
+                done.push((*key, measured, evaluated));
             }
             done
         };
@@ -64,16 +92,16 @@ impl Shelf<'_> {
         let mut read: Vec<_> = std::thread::scope(|scope| {
             let others: Vec<_> = (1..cores).map(|_| scope.spawn(work)).collect();
             let own = work();
-            others
-                .into_iter()
-                .flat_map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .chain(own)
-                .collect()
+            let joined =
+                others.into_iter().flat_map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            joined.chain(own).collect()
         });
-        read.sort_unstable_by_key(|(key, _)| *key);
-        for (key, part) in read {
-            let part = self.trusted(key, part);
+        read.sort_unstable_by_key(|(key, ..)| *key);
+        for (key, measured, evaluated) in read {
+            let part = self.trusted(key, measured);
             self.parts.extend(part.map(|part| (key.clone(), Arc::new(part))));
+            let evaluated = evaluated.and_then(|evaluated| self.trusted(key, evaluated));
+            self.evaluated.extend(evaluated.map(|evaluated| (key.clone(), Arc::new(evaluated))));
         }
     }
 
@@ -95,6 +123,8 @@ impl Shelf<'_> {
             None if finished == 0 && metrics.is_empty() => RunState::Missing,
             None => RunState::Partial,
         };
+        let last = run.phases.last().filter(|_| finished == run.phases.len());
+        let evaluated = last.and_then(|key| self.evaluated.get(key)).cloned();
         let probes = run.probes.iter().filter_map(|(kind, step, key)| {
             let bytes = self.store.read(key, PROBE)?;
             let record: ProbeRecord =
@@ -109,6 +139,7 @@ impl Shelf<'_> {
             segments: run.timeline.segments.clone(),
             phase_keys: run.phases.iter().map(|key| key.0.clone()).collect(),
             metrics,
+            evaluated,
             probes,
             planned: Planned {
                 steps: run.steps,
@@ -157,6 +188,11 @@ fn part(bytes: &[u8], wanted: &[Metric], steps: Option<&Range<u64>>) -> Result<P
         (Ok(()), Some(steps)) if !part.lies_in(steps) => Err(format!("`{METRICS}` has steps of another phase")),
         (Ok(()), _) => Ok(part),
     }
+}
+
+fn evaluated(bytes: &[u8]) -> Result<Evaluated, String> {
+    let record: DocumentsRecord = serde_json::from_slice(bytes).map_err(|error| format!("`{DOCUMENTS}`: {error}"))?;
+    Ok(Evaluated { step: record.step, tokens: record.tokens, ce: record.ce.into_iter().map(|ce| ce.0).collect() })
 }
 
 /// What a phase that is under way has written so far; its last line may be half a line.

@@ -62,6 +62,14 @@ impl Reader {
     pub fn holdout(&self, range: std::ops::Range<u64>) -> Batch {
         self.batch(Part::Holdout, &range.collect::<Vec<_>>())
     }
+    /// How many documents the holdout has.
+    pub fn holdout_documents(&self) -> usize {
+        self.corpus.documents(Part::Holdout).len()
+    }
+    /// The document of the holdout that a sequence of it begins in.
+    pub fn holdout_document(&self, sequence: u64) -> usize {
+        self.holdout.document(self.holdout.tokens(sequence).start)
+    }
     /// The first `sequences` of the holdout, cut to `tokens` each: the fixed batch of probes.
     pub fn probe_batch(&self, sequences: u64, tokens: usize) -> Batch {
         let rows: Vec<u64> = (0..sequences.min(self.holdout.sequences())).collect();

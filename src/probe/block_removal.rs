@@ -10,7 +10,7 @@ use crate::train::{evaluate, refused};
 /// One row for each block from the bottom.
 pub(super) fn probe<D: Home>(view: &View<'_, D>) -> Result<ProbeRecord, Failure> {
     let View { device, network, .. } = view;
-    let ce = |without| evaluate(network, *device, view.parts(), None, without).map(|seen| seen.ce);
+    let ce = |without| evaluate(network, *device, view.parts(), None, without, |_, _| ()).map(|seen| seen.ce);
     let whole = ce(Without::Nothing)?;
     let mut angles = vec![0.0; network.block_ends.len()];
     for part in view.parts() {

@@ -14,7 +14,7 @@ use crate::train::evaluate;
 /// One number for each block from the bottom.
 pub(super) fn probe<D: Home>(view: &View<'_, D>) -> Result<ProbeRecord, Failure> {
     let View { device, network, .. } = view;
-    let ce = |without| evaluate(network, *device, view.parts(), None, without).map(|seen| seen.ce);
+    let ce = |without| evaluate(network, *device, view.parts(), None, without, |_, _| ()).map(|seen| seen.ce);
     let whole = ce(Without::Nothing)?;
     let blocks = 0..network.block_ends.len();
     let deltas = blocks.map(|block| Ok(Real(ce(Without::Sublayers(block))? - whole)));

@@ -6,12 +6,13 @@
 //! 90 % interval inside ±margin. Intervals that are shown are 95 % and not corrected; verdicts are.
 
 use crate::run::record::Real;
-use crate::stats::{self, Estimate, Evidence, LEVEL, Verdict};
+use crate::stats::{self, Estimate, Evidence, LEVEL, OverDocuments, Verdict};
 use crate::study::{Claim, Linear, Metric, Relation};
 
+use super::documents::over_documents;
 use super::figure::strip;
 use super::layout::{DASH, told};
-use super::model::{ClaimFinding, Count, Equivalence};
+use super::model::{ClaimFinding, Count, Documents, Equivalence};
 use super::number;
 use super::reading::{At, Paired, Reading, difference, grows};
 
@@ -22,6 +23,8 @@ struct Tested {
     /// The same before the event, for an overtaking.
     before: Option<Paired>,
     evidence: Option<Evidence>,
+    /// The same estimate over documents.
+    documents: Option<OverDocuments>,
     /// Said of an overtaking: where it happened.
     crossings: Option<String>,
 }
@@ -54,7 +57,8 @@ fn test(reading: &Reading<'_>, claim: &Claim) -> Tested {
     let sum = difference(&claim.left, &claim.right);
     let paired = reading.traced(&sum, at);
     let estimate = paired.estimate();
-    let mut tested = Tested { paired, before: None, evidence: None, crossings: None };
+    let documents = over_documents(reading, &sum, at, &paired);
+    let mut tested = Tested { paired, before: None, evidence: None, documents, crossings: None };
     tested.evidence = match claim.relation {
         Relation::Less => estimate.and_then(|estimate| stats::directional(&estimate)),
         Relation::Greater => estimate.and_then(|estimate| stats::directional(&mirrored(&estimate))),
@@ -161,6 +165,7 @@ fn finding(claim: &Claim, tested: &Tested, adjusted: f64, primary: bool, family:
         }
         _ => None,
     };
+    let documents = tested.documents.map(|documents| Documents { n: documents.n, half_width: Real(documents.half_width(LEVEL)) });
     let corrected = !primary && family > 1;
     let exact = tested.evidence.and_then(|evidence| exact(claim, tested, evidence.lean));
     ClaimFinding {
@@ -180,6 +185,7 @@ fn finding(claim: &Claim, tested: &Tested, adjusted: f64, primary: bool, family:
         primary,
         equivalence,
         minimum_detectable: detectable.map(Real),
+        documents,
         estimate_text: match (estimate, half) {
             (Some(estimate), Some(half)) => {
                 format!("{} ± {}", number::signed(estimate.mean, digits), number::fixed(half, digits))
@@ -203,6 +209,10 @@ fn finding(claim: &Claim, tested: &Tested, adjusted: f64, primary: bool, family:
             None => String::new(),
         },
         minimum_detectable_text: detectable.map_or_else(String::new, |difference| number::fixed(difference, digits)),
+        documents_text: documents.map_or_else(String::new, |documents| {
+            let half = number::fixed(documents.half_width.0, digits);
+            format!("± {half} over {}", number::plural(documents.n as u64, "document"))
+        }),
         per_seed: tested.paired.values.iter().map(|(seed, value)| (*seed, Real(*value))).collect(),
         source: told(&tested.paired.sources),
         sources: tested.paired.sources.clone(),

@@ -56,16 +56,17 @@ pub fn findings(story: &Story) -> Findings {
         arms.into_iter()
             .chain(curves::contrasts(&reading).iter().map(|contrast| contrast.curve(&reading, metric)).collect::<Vec<_>>())
     });
+    let claims = claims::claims(&reading);
     Findings {
         schema: SCHEMA,
         study: study.name.clone(),
         doc: study.doc.clone(),
         progress,
-        methods: methods::paragraphs(&reading),
-        threats: threats::threats(&reading),
+        methods: methods::paragraphs(&reading, claims.iter().any(|claim| claim.documents.is_some())),
+        threats: threats::threats(&reading, &claims),
         arms,
         tables: tables::all(&reading),
-        claims: claims::claims(&reading),
+        claims,
         curves: over_steps.filter(|curve| !curve.points.is_empty()).collect(),
         figures: figure::all(&reading),
         missing,

@@ -13,8 +13,8 @@ use crate::study::{
 use super::number::{self, listed, plural};
 use super::reading::{Reading, events};
 
-/// Design, model, data and training, schedules, statistics.
-pub fn paragraphs(reading: &Reading<'_>) -> Vec<String> {
+/// Design, model, data and training, schedules, statistics; `documents`: whether the noise of evaluation is told.
+pub fn paragraphs(reading: &Reading<'_>, documents: bool) -> Vec<String> {
     let mut paragraphs = vec![design(reading)];
     if let Some(arm) = reading.study().arms.first() {
         let varied: Vec<String> = reading.study().axes.iter().map(|axis| axis.name.clone()).collect();
@@ -22,7 +22,7 @@ pub fn paragraphs(reading: &Reading<'_>) -> Vec<String> {
         paragraphs.push(format!("{} {}{note}", model(&arm.recipe), training(&arm.recipe)));
     }
     paragraphs.push(schedules(reading));
-    paragraphs.push(statistics(reading));
+    paragraphs.push(statistics(reading, documents));
     paragraphs.retain(|paragraph| !paragraph.is_empty());
     paragraphs
 }
@@ -246,19 +246,25 @@ fn schedules(reading: &Reading<'_>) -> String {
     if texts.is_empty() { String::new() } else { format!("Courses of training: {}.", texts.join("; ")) }
 }
 
-fn statistics(reading: &Reading<'_>) -> String {
+fn statistics(reading: &Reading<'_>, documents: bool) -> String {
     let evaluated = reading.metrics().first().and_then(|metric| Some((metric.name(), reading.every(*metric)?)));
     let evaluated = evaluated.map_or_else(String::new, |(name, every)| {
         format!("{name} is measured every {}, around every event and at the scheduled end; the end is what is compared, never the best checkpoint. ", plural(every, "step"))
     });
     let shared = shared(reading);
+    let documents = if documents {
+        " The noise of evaluation stands beside the estimate: how far it moves with the documents that are held out, as the 95 % interval of a \
+         mean over tokens of which documents are the sample (a ratio of two sums), of differences paired by document and averaged over seeds."
+    } else {
+        ""
+    };
     format!(
         "{evaluated}Intervals are two-sided 95 % Student intervals over seeds. A claim with < or > is decided where the interval of its paired \
          difference excludes 0; a claim with ~ is supported where the 90 % interval lies within its margin (two one-sided tests at 5 %) and \
          refuted where the 95 % interval lies outside it. The first claim that compares differences is the primary one; the others are \
-         corrected by Holm's method. Runs that diverged, are under way or are missing are counted and never averaged in. Beside it \
-         stands the p-value of the exact sign-flip test where there are 2 to 16 seeds (it cannot be below 0.05 with fewer than 6); no verdict \
-         rests on it.{shared}"
+         corrected by Holm's method. Runs that diverged, are under way or are missing are counted and never averaged in. Beside each \
+         p-value stands that of the exact sign-flip test where there are 2 to 16 seeds (it cannot be below 0.05 with fewer than 6); no verdict \
+         rests on it.{documents}{shared}"
     )
 }
 

@@ -11,6 +11,7 @@
 mod claims;
 mod compare;
 mod curves;
+mod documents;
 mod escape;
 mod figure;
 mod findings;
@@ -34,4 +35,4 @@ pub use findings::findings;
 pub use model::Findings;
 pub use render::{Form, RenderError, render, render_with};
 pub use series::{Measured, Part};
-pub use story::{Planned, ProbeStory, RunState, RunStory, Story, TeacherStory};
+pub use story::{Evaluated, Planned, ProbeStory, RunState, RunStory, Story, TeacherStory};

@@ -310,6 +310,8 @@ pub struct ClaimFinding {
     pub equivalence: Option<Equivalence>,
     /// The smallest true difference that would be shown with 80 % probability.
     pub minimum_detectable: Option<Real>,
+    /// How far the choice of the documents that are held out moves the estimate; the verdict does not rest on it.
+    pub documents: Option<Documents>,
     /// `-0.0332 ± 0.0041`, or a dash.
     pub estimate_text: String,
     /// The estimate alone, or empty.
@@ -328,6 +330,8 @@ pub struct ClaimFinding {
     pub p_text: String,
     /// `0.0035`, or empty.
     pub minimum_detectable_text: String,
+    /// `± 0.0020 over 4,833 documents`, or empty.
+    pub documents_text: String,
     /// Seed by seed.
     pub per_seed: Vec<(u64, Real)>,
     /// Where the estimate comes from, in words: step and nodes.
@@ -347,6 +351,15 @@ pub struct Equivalence {
     pub interval: Option<[Real; 2]>,
     /// 0.9.
     pub level: f64,
+}
+
+/// The noise of evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Documents {
+    /// Documents of the holdout that have tokens.
+    pub n: usize,
+    /// Half the 95 % interval over documents of the difference, paired by document, mean over seeds.
+    pub half_width: Real,
 }
 
 /// A value over steps.

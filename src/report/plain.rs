@@ -63,6 +63,9 @@ fn claims(page: &mut Page, findings: &Findings) {
         page.line("");
         page.prose("  ", &format!("{}: {}", claim.name, claim.text));
         page.prose("    ", &claim.reason);
+        if !claim.documents_text.is_empty() {
+            page.prose("    ", &format!("By the documents held out: {}.", claim.documents_text));
+        }
     }
 }
 

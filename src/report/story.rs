@@ -3,6 +3,8 @@
 //! Owns the input types of the report. Deliberately independent of how plans and stores keep these things: whoever gathers a story
 //! walks a run's chain of phases and joins their records. Invariant: nothing in a story is computed over more than one run.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::run::record::{ProbeRecord, Real};
@@ -37,10 +39,23 @@ pub struct RunStory {
     pub phase_keys: Vec<String>,
     /// What its phases measured so far. At an event's step there are two values: the model before it, then the model after it.
     pub metrics: Measured,
+    /// Its last evaluation document by document, where that is known and a claim compares the arm.
+    pub evaluated: Option<Arc<Evaluated>>,
     /// Probes that have run, in any order.
     pub probes: Vec<ProbeStory>,
     /// What the plan says it costs.
     pub planned: Planned,
+}
+
+/// An evaluation document by document.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Evaluated {
+    /// Steps of the run done.
+    pub step: u64,
+    /// Counted tokens of each document of the holdout.
+    pub tokens: Vec<u64>,
+    /// Σ of their cross entropies in nats; parallel to `tokens`.
+    pub ce: Vec<f64>,
 }
 
 /// How far a run came.

@@ -7,12 +7,13 @@ use std::collections::BTreeSet;
 
 use crate::stats::{Estimate, LEVEL};
 
+use super::model::ClaimFinding;
 use super::number::{self, listed, plural};
 use super::reading::Reading;
 use super::story::{Planned, RunState};
 
 /// All of them, the gravest first.
-pub fn threats(reading: &Reading<'_>) -> Vec<String> {
+pub fn threats(reading: &Reading<'_>, claims: &[ClaimFinding]) -> Vec<String> {
     let found = [
         seeds(reading),
         diverged(reading),
@@ -21,7 +22,8 @@ pub fn threats(reading: &Reading<'_>) -> Vec<String> {
         learning_rate(reading),
         repetition(reading),
         teachers(reading),
-        holdout(reading),
+        holdout(reading, claims),
+        documents(claims),
         unplanned(reading),
     ];
     found.into_iter().flatten().collect()
@@ -159,12 +161,30 @@ fn teachers(reading: &Reading<'_>) -> Option<String> {
         .then(|| "One teacher serves all seeds: intervals hold the chance of students, not that of teachers.".to_owned())
 }
 
-fn holdout(reading: &Reading<'_>) -> Option<String> {
+fn holdout(reading: &Reading<'_>, claims: &[ClaimFinding]) -> Option<String> {
     let held_out = reading.metrics().first().is_some_and(|metric| !metric.is_of_a_step());
+    let beside = if claims.iter().any(|claim| claim.documents.is_some()) { ", which stands beside them for claims" } else { "" };
     held_out.then(|| {
-        "All runs are evaluated on one holdout of the same corpus: intervals hold the chance of seeds, not that of which documents were held out, \
-         and say nothing of other text."
-            .to_owned()
+        format!(
+            "All runs are evaluated on one holdout of the same corpus: intervals hold the chance of seeds, not that of which documents were held \
+             out{beside}, and say nothing of other text."
+        )
+    })
+}
+
+fn documents(claims: &[ClaimFinding]) -> Option<String> {
+    // Decided by seeds, and smaller than what other documents might have made of it.
+    let moved = |claim: &&ClaimFinding| {
+        let within = claim.estimate.zip(claim.documents).is_some_and(|(estimate, by)| estimate.0.abs() <= by.half_width.0);
+        within && claim.equivalence.is_none() && claim.verdict != "undecided"
+    };
+    let names: Vec<String> = claims.iter().filter(moved).map(|claim| claim.name.clone()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "The choice of the documents that are held out moves the estimates of {} by as much as they are: another holdout of this size could \
+             turn them.",
+            some(names)
+        )
     })
 }
 

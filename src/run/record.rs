@@ -1,7 +1,7 @@
 //! What the store keeps of a node: plain types of their own, versioned, apart from the types of the domain.
 //!
-//! Files of a node: `record.ron` (a [`Record`]), `metrics.jsonl` (a [`MetricLine`] a line), for phases `checkpoint.safetensors`, for probes
-//! `probe.json` (a [`ProbeRecord`]). Wall-clock times are kept elsewhere, so that the same plan gives the same bytes.
+//! Files of a node: `record.ron` (a [`Record`]), `metrics.jsonl` (a [`MetricLine`] a line), for phases `checkpoint.safetensors` and, where
+//! they are evaluated at their end, `documents.json` (a [`DocumentsRecord`]), for probes `probe.json` (a [`ProbeRecord`]). Wall-clock times are kept elsewhere, so that the same plan gives the same bytes.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 pub const VERSION: u32 = 1;
 /// Name of the file that holds a [`MetricLine`] a line.
 pub const METRICS: &str = "metrics.jsonl";
+/// Name of the file that holds a [`DocumentsRecord`].
+pub const DOCUMENTS: &str = "documents.json";
 /// Name of the file that holds a [`ProbeRecord`].
 pub const PROBE: &str = "probe.json";
 
@@ -98,6 +100,17 @@ pub struct MetricLine {
     pub step: u64,
     /// Metric name to value.
     pub values: BTreeMap<String, Real>,
+}
+
+/// `documents.json`: the evaluation after a phase's last step, document by document. Its mean is the `validation_ce` of that step.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct DocumentsRecord {
+    /// Steps of the run done.
+    pub step: u64,
+    /// Counted tokens of each document of the holdout, in its order; 0 where nothing of it is read.
+    pub tokens: Vec<u64>,
+    /// Σ over these tokens of the cross entropy, in nats; parallel to `tokens`.
+    pub ce: Vec<Real>,
 }
 
 /// `probe.json`.

@@ -20,13 +20,15 @@ pub struct Evaluation {
     pub tokens: u64,
 }
 
-/// Evaluates a network on batches, which are held one at a time; `teacher` comes with the temperature of the KL.
+/// Evaluates a network on batches, which are held one at a time; `teacher` comes with the temperature of the KL. `each` is shown every batch with
+/// the cross entropy of its cells, in nats.
 pub fn evaluate<E: Real, D: Device<E>, O: Operations<E, D>>(
     network: &Network<'_, E, D, O>,
     device: &D,
     batches: impl Iterator<Item = Batch>,
     teacher: Option<(&Teacher<E, D>, f64)>,
     without: Without,
+    mut each: impl FnMut(&Batch, &[E]),
 ) -> Result<Evaluation, Failure> {
     let ops = O::default();
     let (mut ce, mut kl, mut tokens) = (0.0, 0.0, 0);
@@ -35,8 +37,9 @@ pub fn evaluate<E: Real, D: Device<E>, O: Operations<E, D>>(
         let rows = network.rows(device, &batch).map_err(refused)?;
         let logits = network.logits(&rows, without, |_, _| ()).map_err(refused)?;
         let targets = Targets::new(device, &batch.labels, &batch.counted, 1).map_err(refused)?;
-        let own = ops.cross_entropy(&mut NoneTape, &logits, &targets).map_err(refused)?;
-        ce += counted(&own.as_vec(), &batch.counted);
+        let own = ops.cross_entropy(&mut NoneTape, &logits, &targets).map_err(refused)?.as_vec();
+        ce += counted(&own, &batch.counted);
+        each(&batch, &own);
         if let Some((teacher, temperature)) = teacher {
             let said = teacher.about::<O>(device, &batch, Part::Holdout)?;
             let apart = ops.apart(&mut NoneTape, &logits, &said, Divergence::Kl, temperature).map_err(refused)?;

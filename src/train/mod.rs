@@ -5,6 +5,7 @@
 //! step happens whole or not at all; what does not learn stays the same to the bit; looking (evaluation, progress) changes nothing.
 
 mod checkpoint;
+mod documents;
 mod evaluate;
 mod imported;
 mod logits;

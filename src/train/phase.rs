@@ -1,13 +1,14 @@
 //! Runs a phase at a desk: from the parent's checkpoint to its own.
 //!
-//! Files while it works: `metrics.jsonl` and now and then `partial.safetensors`; when it is done: `metrics.jsonl` and
-//! `checkpoint.safetensors`, nothing else.
+//! Files while it works: `metrics.jsonl` and now and then `partial.safetensors`; when it is done: `metrics.jsonl`,
+//! `checkpoint.safetensors` and, where it is evaluated at its end, `documents.json`, nothing else.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::checkpoint::{CHECKPOINT, CheckpointError};
+use super::documents::Documents;
 use super::logits::Logits;
 use super::loss::{Term, terms};
 use super::metrics::Metrics;
@@ -19,10 +20,10 @@ use super::teacher::{OnlineTeacher, Teacher, load_checkpoint};
 use super::transition::{holds, reads_on};
 use super::{Checkpoint, Meta, disk, evaluate};
 use crate::budget::params::{parameters, vocabulary};
-use crate::data::Reader;
+use crate::data::{Batch, Reader};
 use crate::model::{Network, Without};
 use crate::plan::node::{Phase, TeacherUse};
-use crate::run::record::{METRICS, Real};
+use crate::run::record::{DOCUMENTS, METRICS, Real};
 use crate::run::worker::{Desk, Failure, Outcome, Progress};
 use crate::study::Metric;
 use crate::tensor::Home;
@@ -126,7 +127,7 @@ impl<'a, D: Home> Run<'a, D> {
         let mut order = self.reader.order(phase.seed);
         let (mut saved, mut pause) = (Instant::now(), desk.save_every);
         while self.step < segment.steps.end {
-            let mut values = self.measures(desk)?;
+            let mut values = self.measures(desk, |_, _| ())?;
             if desk.stopping() {
                 return self.interrupted(desk);
             }
@@ -169,17 +170,21 @@ impl<'a, D: Home> Run<'a, D> {
                 }
             }
         }
-        let mut values = self.measures(desk)?;
+        let mut documents = Documents::of(&self.reader, self.step);
+        let mut values = self.measures(desk, |batch, ce| documents.add(&self.reader, batch, ce))?;
         if desk.stopping() {
             return self.interrupted(desk);
         }
         self.tell_pace(&mut values);
+        if values.contains_key(Metric::ValidationCe.name()) {
+            documents.write(desk.folder)?;
+        }
         if !values.is_empty() {
             self.metrics.push(self.step, values)?;
         }
         let checkpoint = self.checkpoint()?;
         checkpoint.save(desk.folder, CHECKPOINT).map_err(unsaved)?;
-        only(desk.folder, &[CHECKPOINT, METRICS])?;
+        only(desk.folder, &[CHECKPOINT, METRICS, DOCUMENTS])?;
         Ok(Outcome::Done(checkpoint.meta.counts))
     }
 
@@ -224,7 +229,7 @@ impl<'a, D: Home> Run<'a, D> {
     }
 
     /// What is to be measured after the steps done so far; means nothing once the desk is stopping, which ends it early.
-    fn measures(&self, desk: &Desk<'_>) -> Result<BTreeMap<String, Real>, Failure> {
+    fn measures(&self, desk: &Desk<'_>, each: impl FnMut(&Batch, &[f32])) -> Result<BTreeMap<String, Real>, Failure> {
         let (ce, perplexity, kl) = (self.is_due(Metric::ValidationCe), self.is_due(Metric::Perplexity), self.is_due(Metric::Kl));
         let mut values = BTreeMap::new();
         if !(ce || perplexity || kl) {
@@ -241,7 +246,7 @@ impl<'a, D: Home> Run<'a, D> {
             (None, true) => return Err(Failure::Input("kl is measured, but there is no teacher".to_owned())),
             (_, false) => None,
         };
-        let seen = evaluate(&network, self.device, batches, teacher, Without::Nothing)?;
+        let seen = evaluate(&network, self.device, batches, teacher, Without::Nothing, each)?;
         let mut add = |metric: Metric, wanted: bool, value: f64| {
             if wanted {
                 values.insert(metric.name().to_owned(), Real(value));

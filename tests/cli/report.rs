@@ -16,6 +16,7 @@ fn many_runs_are_reported_in_no_time() {
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     assert!(page.contains("200 of 200 runs finished.") && page.contains("(n = 25)"), "{page}");
     let json = bench.json(0, &["report", "study.exp", "--format", "json"]);
+    assert_eq!(json["claims"][0]["documents"]["n"], 1_000);
     let series = &json["arms"][0]["series"];
     assert_eq!(series["train_loss"].as_array().map(Vec::len), Some(500));
     let evaluated = series["validation_ce"].as_array().expect("a series");

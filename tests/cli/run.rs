@@ -62,6 +62,8 @@ fn a_study_is_trained_once_and_reported() {
     assert_eq!(report["missing"], Value::Array(Vec::new()));
     let claim = &report["claims"][0];
     assert_eq!((&claim["name"], &claim["n"]), (&"growth_prefers_post".into(), &2.into()));
+    let documents = &claim["documents"];
+    assert!(documents["n"].as_u64().is_some_and(|n| n > 1) && documents["half_width"].as_f64().is_some_and(|half| half > 0.0));
     assert_eq!(report["arms"].as_array().expect("arms").len(), 14);
     let ends = report["arms"].as_array().expect("arms").iter().map(|arm| arm["metrics"]["validation_ce"].as_f64());
     assert!(ends.into_iter().all(|end| end.is_some_and(|end| (1.0..8.0).contains(&end))));

@@ -12,7 +12,7 @@ use xrun::budget::transition::{Moments, Reading, Transition, rows, transitions};
 use xrun::data::{Reader, corpus};
 use xrun::model::{Network, Without};
 use xrun::plan::node::{Key, Node, Phase, Probe, TeacherLogits, TeacherUse, Work};
-use xrun::run::record::{MetricLine, ProbeRecord};
+use xrun::run::record::{DocumentsRecord, MetricLine, ProbeRecord};
 use xrun::run::worker::{Desk, Failure, Outcome, Progress, Worker};
 use xrun::study::training::{Batch, Precision, RateShape, Shape, Warmup};
 use xrun::study::{
@@ -179,7 +179,7 @@ fn a_run_in_two_phases() {
     let second = phase(bytes(pre(), 4), grown(6..12, FirstValues::Identity), ce(), Some("first"));
     let counts = store.done("second", Work::Phase(Box::new(second)));
     assert_eq!((counts["active_layer_tokens"], counts["trained_layer_tokens"]), (4 * 6 * 64, 2 * 6 * 64));
-    assert_eq!(store.files("second").into_keys().collect::<Vec<_>>(), [CHECKPOINT, "metrics.jsonl"]);
+    assert_eq!(store.files("second").into_keys().collect::<Vec<_>>(), [CHECKPOINT, "documents.json", "metrics.jsonl"]);
     // An identity append does not change what is measured.
     let (before, after) = (value(&lines[6], "validation_ce"), value(&store.metrics("second")[0], "validation_ce"));
     assert!((before - after).abs() < 1e-6, "{before} and {after}");
@@ -510,7 +510,9 @@ fn probes_agree_with_models_that_are_what_they_ask_about() {
         let of = |checkpoint: &Checkpoint, stack: &[LayerId], block_ends: &[usize]| {
             let state: State<f64, _> = State::load(&device, checkpoint).expect("memory");
             let network: Network<'_, f64, _, Composed> = Network::new(&model, stack, block_ends, &state.params, 3);
-            xrun::train::evaluate(&network, &device, [batch.clone()].into_iter(), None, Without::Nothing).expect("finite").ce
+            xrun::train::evaluate(&network, &device, [batch.clone()].into_iter(), None, Without::Nothing, |_, _| ())
+                .expect("finite")
+                .ce
         };
         let near = |seen: f64, wanted: f64, what: &str| assert!((seen - wanted).abs() < 2e-5, "{what}: {seen} and {wanted}");
         let own = of(&checkpoint, stack, ends_of_blocks);
@@ -584,11 +586,50 @@ fn validation_does_not_depend_on_the_batch_size() {
     let ce = |at_once: u64| {
         let starts = (0..all).step_by(at_once as usize);
         let batches = starts.map(|start| reader.holdout(start..(start + at_once).min(all)));
-        xrun::train::evaluate(&network, &bench.device, batches, None, Without::Nothing).expect("finite")
+        xrun::train::evaluate(&network, &bench.device, batches, None, Without::Nothing, |_, _| ()).expect("finite")
     };
     let (one, two, whole) = (ce(1), ce(2), ce(all));
     assert_eq!((one.tokens, two.tokens), (whole.tokens, whole.tokens));
     assert!((one.ce - whole.ce).abs() < 1e-6 && (two.ce - whole.ce).abs() < 1e-6);
+}
+
+/// What a phase leaves of the holdout document by document adds up to its last evaluation; a document on its own has the same sum.
+#[test]
+fn documents_add_up_to_the_evaluation() {
+    for layout in [Layout::Packed, Layout::Padded] {
+        let store = Store::new(layout);
+        let mut work = phase(bytes(pre(), 2), segment(2, 0..3, 1e-2), ce(), None);
+        work.data = Arc::new(data(layout));
+        store.done("first", Work::Phase(Box::new(work.clone())));
+        let read =
+            |key: &str| -> DocumentsRecord { serde_json::from_slice(&store.files(key)["documents.json"]).expect("documents") };
+        let record = read("first");
+        assert_eq!((record.step, record.tokens.len(), record.ce.len()), (3, 3, 3));
+        let reader = Reader::open(&store.folder("corpus"), &data(layout)).expect("a corpus");
+        let whole = reader.holdout(0..reader.holdout_sequences());
+        assert_eq!(record.tokens.iter().sum::<u64>(), whole.tokens());
+        let mean = record.ce.iter().map(|ce| ce.0).sum::<f64>() / whole.tokens() as f64;
+        let last = store.metrics("first").pop().expect("a line").values["validation_ce"].0;
+        assert!((mean - last).abs() < 1e-9, "{mean} is not {last}");
+        if layout == Layout::Padded {
+            let checkpoint = store.checkpoint("first");
+            let device = xrun::tensor::Cpu::default();
+            let state = State::<f32, _>::load(&device, &checkpoint).expect("a state");
+            let network: xrun::model::Network<'_, _, _, Composed> =
+                xrun::model::Network::new(&work.model, &work.segment.stack, &work.segment.block_ends, &state.params, 3);
+            for sequence in 0..reader.holdout_sequences() {
+                let alone = [reader.holdout(sequence..sequence + 1)].into_iter();
+                let seen = xrun::train::evaluate(&network, &device, alone, None, Without::Nothing, |_, _| ()).expect("finite");
+                let document = reader.holdout_document(sequence);
+                assert_eq!(seen.tokens, record.tokens[document]);
+                assert!((seen.ce * seen.tokens as f64 - record.ce[document].0).abs() < 1e-4, "{document}");
+            }
+        }
+        // A phase that is not evaluated at its end has no such file.
+        work.measures = vec![(Metric::ValidationCe, vec![0])];
+        store.done("silent", Work::Phase(Box::new(work)));
+        assert!(!store.files("silent").contains_key("documents.json"));
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ import json
 import math
 
 import numpy
+import statsmodels.api as sm
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_paired
@@ -71,6 +72,25 @@ def interaction(cells):
     return {"cells": cells, "mean": seeds.mean(), "interval": list(interval), "p": stats.ttest_rel(post_grow - pre_grow, post_joint - pre_joint).pvalue}
 
 
+def documents(tokens, sums):
+    """A mean over tokens with errors clustered by document; within a document all tokens have its mean, and one that deviates by turns."""
+    values, groups = [], []
+    for document, (count, total) in enumerate(zip(tokens, sums)):
+        for token in range(count):
+            turn = 0.0 if count % 2 and token == count - 1 else 0.01 * (-1) ** token
+            values.append(total / count + turn)
+            groups.append(document)
+    fit = sm.OLS(values, numpy.ones(len(values))).fit(cov_type="cluster", cov_kwds={"groups": numpy.array(groups)}, use_t=True)
+    low, high = fit.conf_int()[0]
+    return {"tokens": tokens, "sums": sums, "mean": fit.params[0], "se": fit.bse[0], "half_width": (high - low) / 2}
+
+
+DOCUMENTS = [
+    [[3, 1, 12, 7, 30, 2], [0.02, -0.5, 0.13, -0.2, 0.61, 0.0]],
+    [[2, 2, 2], [0.1, -0.1, 0.3]],
+    [[5, 90], [-0.2, -2.0]],
+    [[1 + (7 * d) % 23 for d in range(60)], [0.03 * math.sin(d) * (1 + (7 * d) % 23) - 0.01 * d % 0.2 for d in range(60)]],
+]
 P_VALUES = [[0.04, 0.01, 0.03, 0.02], [0.0004, 0.2, 0.031, 0.031, 1.0, 0.0499], [0.5], [0.012, 0.013, 0.014, 0.9, 0.051]]
 CELLS = [[2.7603, 2.7611, 2.7598, 2.7641], [2.7658, 2.7649, 2.7661, 2.7688], [2.7607, 2.7614, 2.7590, 2.7652], [2.7330, 2.7361, 2.7342, 2.7377]]
 LOSS = [2.0 + 0.05 * math.sin(0.7 * s) + (0.0 if s < 400 else 0.6 * math.exp(-(s - 400) / 60) - 0.03) for s in range(1000)]
@@ -87,6 +107,7 @@ print(
             "interaction": interaction(CELLS),
             "response": {"loss": LOSS, "seen": response(LOSS, 400, 1000, 20, 50, 250)},
             "sums": [[values, math.fsum(values)] for values in SUMS],
+            "documents": [documents(*document) for document in DOCUMENTS],
             "tails": [[t, df, stats.t.sf(t, df)] for t in (0.0, 0.5, 2.0, 5.0, 30.0) for df in (1, 2, 4, 9, 49)],
         },
         indent=1,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use xrun::report::{Measured, Part, Planned, ProbeStory, RunState, RunStory, Story, TeacherStory};
+use xrun::report::{Evaluated, Measured, Part, Planned, ProbeStory, RunState, RunStory, Story, TeacherStory};
 use xrun::run::record::{BlockRemoval, BoundaryRms, LayerGradient, MetricLine, Moments, ProbeRecord, Real};
 use xrun::study::equation::{Branches, Equation, Stream};
 use xrun::study::placement::{Body, Wiring};
@@ -201,6 +201,7 @@ pub fn run(arm: usize, seed: u64, schedule: &str, phase: u64, ce: f64) -> RunSto
         phase_keys: segments.iter().enumerate().map(|(place, _)| format!("{arm:08x}{seed:08x}{place:016x}")).collect(),
         segments,
         metrics: measured(&[line(steps, &[("validation_ce", ce)])]),
+        evaluated: None,
         probes: Vec::new(),
         planned: Planned { steps, tokens: Some(steps * 62_200), ..Planned::default() },
     }
@@ -339,6 +340,16 @@ fn transition(post: bool) -> Vec<MetricLine> {
     (49_800..50_000).map(|step| (step, 2.5)).chain(after).map(|(step, loss)| line(step, &[("train_loss", loss)])).collect()
 }
 
+/// Forty documents of one to thirty tokens whose mean is `mean`, each with something of its own.
+fn evaluated(mean: f64, step: u64, own: impl Fn(u64) -> f64) -> Evaluated {
+    let tokens: Vec<u64> = (0..40).map(|document| 1 + (document * 7) % 30).collect();
+    let all: u64 = tokens.iter().sum();
+    let own: Vec<f64> = tokens.iter().zip(0..).map(|(tokens, document)| *tokens as f64 * own(document)).collect();
+    let shift = own.iter().sum::<f64>() / all as f64;
+    let ce = tokens.iter().zip(own).map(|(tokens, own)| *tokens as f64 * (mean - shift) + own).collect();
+    Evaluated { step, tokens, ce }
+}
+
 /// A number in [−1, 1] that depends on its arguments only.
 fn noise(seed: u64, key: u64) -> f64 {
     let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ key.wrapping_mul(0xd1b5_4a32_d192_ed03);
@@ -472,6 +483,9 @@ pub fn rich() -> Story {
             for (kind, record) in [ProbeKind::Identity, ProbeKind::LogitLens, ProbeKind::GradientNorms].into_iter().zip(looks) {
                 story.probes.push(ProbeStory { kind, step: steps, key: format!("{}{arm}{seed}", kind.name()), record });
             }
+            story.evaluated = Some(Arc::new(evaluated(*end + shift, steps, |document| {
+                0.02 * noise(seed, 1_000 * arm as u64 + document) + if post { 0.05 * noise(3, document) } else { 0.0 }
+            })));
             let tokens = steps * 2_048;
             let depths: u64 =
                 story.segments.iter().map(|segment| segment.stack.len() as u64 * (segment.steps.end - segment.steps.start)).sum();
