@@ -9,6 +9,7 @@ use indexmap::IndexMap;
 use xrun::budget::params::{parameters, whole};
 use xrun::data::Batch;
 use xrun::model::{Params, first_values};
+use xrun::run::worker::Stop;
 use xrun::study::equation::{Branches, Equation, Stream, Sublayer};
 use xrun::study::placement::{Body, Wiring};
 use xrun::study::{self, Embedding, Ffn, Init, Model, Norm, NormKind, Placement, Positions, Vocabulary};
@@ -107,6 +108,7 @@ fn run<O: Operations<f32, Cpu>>(shape: Shape, post: bool, kd: bool, frozen: usiz
         }
         false => vec![Term::CrossEntropy { factor: 1.0 }],
     };
+    let never = AtomicBool::new(false);
     let setting = Setting {
         device: &Cpu::default(),
         model: &model,
@@ -116,7 +118,7 @@ fn run<O: Operations<f32, Cpu>>(shape: Shape, post: bool, kd: bool, frozen: usiz
         terms: &terms,
         optimizer: Optimizer { rule, clip: Some(1.0) },
         micro: rows,
-        stop: &AtomicBool::new(false),
+        stop: Stop::of(&never),
     };
     let (mut losses, mut times) = (Vec::new(), Vec::new());
     for at in 0..steps as u64 + 2 {

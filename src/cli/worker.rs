@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 use crate::data::corpus;
 use crate::plan::node::{Node, Work};
@@ -24,7 +23,7 @@ impl Worker for Everything {
                 let Desk { folder, stop, tell, .. } = desk;
                 let mut go_on = |done, total| {
                     tell(Progress { done, total, tokens: 0, loss: None });
-                    !stop.load(Ordering::Relaxed)
+                    !stop.is_asked_for()
                 };
                 let header = corpus::write(data, content.as_deref(), &self.folder, folder, &mut go_on)
                     .map_err(|error| Failure::Input(error.to_string()))?;

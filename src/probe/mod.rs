@@ -9,14 +9,13 @@ mod identity;
 mod logit_lens;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::budget::params::parameters;
 use crate::data::{Batch, Reader};
 use crate::model::Network;
 use crate::plan::node::Probe;
 use crate::run::record::ProbeRecord;
-use crate::run::worker::{Desk, Failure, Outcome};
+use crate::run::worker::{Desk, Failure, Outcome, Stop};
 use crate::study::ProbeKind;
 use crate::tensor::Home;
 use crate::train::{CHECKPOINT, Checkpoint, State, together};
@@ -26,14 +25,14 @@ struct View<'a, D: Home> {
     device: &'a D,
     network: Network<'a, f32, D, D::Operations>,
     batch: Batch,
-    stop: &'a AtomicBool,
+    stop: Stop<'a>,
 }
 
 impl<D: Home> View<'_, D> {
     /// A few sequences after the other; ends early once the run should end, and what was seen then means nothing.
     fn parts(&self) -> impl Iterator<Item = Batch> {
         let (rows, few) = (self.batch.rows, together(self.batch.context));
-        let starts = (0..rows).step_by(few).take_while(|_| !self.stop.load(Ordering::Relaxed));
+        let starts = (0..rows).step_by(few).take_while(|_| !self.stop.is_asked_for());
         starts.map(move |start| self.batch.slice(start..(start + few).min(rows)))
     }
 }

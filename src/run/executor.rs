@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::lock::{Holder, Lock, Observer, Taken};
 use super::record::FailureRecord;
 use super::store::{Published, State, Store, StoreError};
-use super::worker::{Desk, Failure, Outcome, Progress, Worker};
+use super::worker::{Desk, Failure, Outcome, Progress, Stop, Worker};
 use crate::plan::node::{Key, Node};
 
 /// How to execute.
@@ -55,8 +55,6 @@ pub struct Summary {
 
 /// How long to wait before looking again at a node that another process works on.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
-/// How often a request to stop is passed on to those who work.
-const PASS_ON: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, PartialEq)]
 enum Status {
@@ -119,8 +117,6 @@ struct Run<'a> {
     stop: &'a AtomicBool,
     listener: &'a dyn Listener,
     observer: Observer,
-    /// Of every node under way: set to end it.
-    halts: Mutex<Vec<Arc<AtomicBool>>>,
 }
 
 /// Executes `nodes`, which come in an order in which every node follows what it needs.
@@ -136,15 +132,11 @@ pub fn execute(
     let status = nodes.iter().map(|node| (&node.key, Status::Waiting)).collect();
     let board = Mutex::new(Board { nodes, status, elsewhere: BTreeMap::new(), summary: Summary::default(), error: None });
     let changed = Condvar::new();
-    let run = Run { store, worker, options, stop, listener, observer: Observer::new(options.patience), halts: Mutex::default() };
-    let over = AtomicBool::new(false);
+    let run = Run { store, worker, options, stop, listener, observer: Observer::new(options.patience) };
     std::thread::scope(|scope| {
-        let crew: Vec<_> = (0..options.jobs.max(1)).map(|_| scope.spawn(|| run.work(&board, &changed))).collect();
-        let messenger = scope.spawn(|| run.pass_on(&over));
-        let ends: Vec<_> = crew.into_iter().map(|thread| thread.join()).collect();
-        over.store(true, Ordering::Relaxed);
-        messenger.thread().unpark();
-        ends.into_iter().for_each(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        for _ in 0..options.jobs.max(1) {
+            scope.spawn(|| run.work(&board, &changed));
+        }
     });
     let mut board = board.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(error) = board.error {
@@ -158,8 +150,8 @@ pub fn execute(
     Ok(board.summary)
 }
 
-fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn hold<'a, 'b>(board: &'a Mutex<Board<'b>>) -> MutexGuard<'a, Board<'b>> {
+    board.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 enum Attempt {
@@ -167,21 +159,13 @@ enum Attempt {
     Found,
     Failed(String),
     Interrupted,
-    /// Another process works on it; perhaps it took over.
+    /// Another process works on it; `None` if that one cannot be told.
     Elsewhere(Option<Holder>),
+    /// Another process took it over meanwhile.
+    Lost,
 }
 
 impl Run<'_> {
-    /// Tells those who work that the run should end.
-    fn pass_on(&self, over: &AtomicBool) {
-        while !over.load(Ordering::Relaxed) {
-            if self.stop.load(Ordering::Relaxed) {
-                hold(&self.halts).iter().for_each(|halt| halt.store(true, Ordering::Relaxed));
-            }
-            std::thread::park_timeout(PASS_ON);
-        }
-    }
-
     fn work(&self, board: &Mutex<Board<'_>>, changed: &Condvar) {
         loop {
             let mut held = hold(board);
@@ -223,6 +207,11 @@ impl Run<'_> {
                         self.listener.elsewhere(node, holder.as_ref());
                     }
                 }
+                Ok(Attempt::Lost) => {
+                    held.set(at, Status::Waiting);
+                    held.elsewhere.insert(at, Instant::now() + LOOK_AGAIN);
+                    self.listener.elsewhere(node, None);
+                }
                 Err(error) => held.error = Some(error),
             }
             drop(held);
@@ -240,9 +229,7 @@ impl Run<'_> {
             Taken::Ours(lock) => lock,
             Taken::Held(holder) => return Ok(Attempt::Elsewhere(holder)),
         };
-        hold(&self.halts).push(Arc::clone(lock.halt()));
         let attempt = self.under(node, &lock);
-        hold(&self.halts).retain(|halt| !Arc::ptr_eq(halt, lock.halt()));
         store.release(&node.key, lock);
         attempt
     }
@@ -262,19 +249,14 @@ impl Run<'_> {
         let mut tell = |progress: Progress| {
             tokens += progress.tokens;
             listener.progress(node, &progress);
-            if self.stop.load(Ordering::Relaxed) {
-                lock.halt().store(true, Ordering::Relaxed);
-            }
         };
         let finished = |key: &Key| store.node(key);
-        let mut desk =
-            Desk { folder: &folder, finished: &finished, stop: lock.halt(), save_every: options.save_every, tell: &mut tell };
-        let outcome = worker.work(node, &mut desk);
-        match outcome {
+        let stop = Stop::of(self.stop).or_lost(lock.lost());
+        let mut desk = Desk { folder: &folder, finished: &finished, stop, save_every: options.save_every, tell: &mut tell };
+        match worker.work(node, &mut desk) {
             Ok(Outcome::Done(counts)) => {
                 if store.finish(&node.key, lock, node.work.kind(), counts)? == Published::ByAnother {
-                    listener.elsewhere(node, None);
-                    return Ok(Attempt::Elsewhere(None));
+                    return Ok(Attempt::Lost);
                 }
                 let seconds = began.elapsed().as_secs_f64();
                 store.note_time(
@@ -284,10 +266,7 @@ impl Run<'_> {
                 Ok(Attempt::Done)
             }
             // Whatever went wrong after another took over is no fault of the node.
-            Ok(Outcome::Interrupted) | Err(_) if !lock.is_ours() => {
-                listener.elsewhere(node, None);
-                Ok(Attempt::Elsewhere(None))
-            }
+            Ok(Outcome::Interrupted) | Err(_) if !lock.is_ours() => Ok(Attempt::Lost),
             Ok(Outcome::Interrupted) => Ok(Attempt::Interrupted),
             Err(failure) => {
                 let reason = failure.to_string();

@@ -133,7 +133,6 @@ pub struct Lock {
     /// Whether the holder before may still be at work: it was taken for dead by its silence alone.
     silent: bool,
     lost: Arc<AtomicBool>,
-    halt: Arc<AtomicBool>,
     heart: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
@@ -166,8 +165,7 @@ impl Lock {
             Err(error) => return Err(error.error),
         };
         let token = me.token.clone();
-        let (lost, halt) = (Arc::default(), Arc::default());
-        let mut lock = Self { folder: folder.into(), number, token, silent, lost, halt, heart: None };
+        let mut lock = Self { folder: folder.into(), number, token, silent, lost: Arc::default(), heart: None };
         // Two may have found the lock free and taken different numbers: each that sees another gives way.
         let others = numbers(folder)?;
         if let Some(other) = others.locked.iter().find(|other| **other != number && !dead.contains(other)) {
@@ -187,9 +185,9 @@ impl Lock {
     pub fn after_silence(&self) -> bool {
         self.silent
     }
-    /// Tells whoever works under it to end soon: set by the heart once another has taken over, and by whoever else wants it.
-    pub fn halt(&self) -> &Arc<AtomicBool> {
-        &self.halt
+    /// Set by the heart once another has taken over: whoever works under it should end soon.
+    pub fn lost(&self) -> &AtomicBool {
+        &self.lost
     }
     /// Whether it is still ours, by what the disk says now.
     pub fn is_ours(&self) -> bool {
@@ -203,13 +201,12 @@ impl Lock {
     fn beat(&self, mut file: File, mut me: Holder, pause: Duration) -> std::io::Result<(Sender<()>, JoinHandle<()>)> {
         let (stop, stopped) = channel();
         let (folder, number, token) = (self.folder.clone(), self.number, self.token.clone());
-        let (lost, halt) = (Arc::clone(&self.lost), Arc::clone(&self.halt));
+        let lost = Arc::clone(&self.lost);
         let heart = move || {
             let mut beat: u64 = 0;
             while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 if !is_owner(&folder, number, &token) {
                     lost.store(true, Ordering::Relaxed);
-                    halt.store(true, Ordering::Relaxed);
                     return;
                 }
                 beat += 1;

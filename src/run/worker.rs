@@ -22,8 +22,8 @@ pub struct Desk<'a> {
     pub folder: &'a Path,
     /// Folders of finished nodes, by key.
     pub finished: &'a dyn Fn(&Key) -> PathBuf,
-    /// Set when the run should end soon: save and return [`Outcome::Interrupted`].
-    pub stop: &'a AtomicBool,
+    /// Asked for when the work should end soon: save and return [`Outcome::Interrupted`].
+    pub stop: Stop<'a>,
     /// A periodic checkpoint is due after this much time, or later where it takes long; zero: after every step.
     pub save_every: Duration,
     /// Hears of progress; may be ignored by everyone.
@@ -31,9 +31,31 @@ pub struct Desk<'a> {
 }
 
 impl Desk<'_> {
-    /// Whether the run should end soon.
+    /// Whether the work should end soon.
     pub fn stopping(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.is_asked_for()
+    }
+}
+
+/// Who may ask for an early end: whoever ends the run, and whoever takes the node over.
+#[derive(Debug, Clone, Copy)]
+pub struct Stop<'a> {
+    run: &'a AtomicBool,
+    lost: Option<&'a AtomicBool>,
+}
+
+impl<'a> Stop<'a> {
+    /// Of work that nobody takes over.
+    pub fn of(run: &'a AtomicBool) -> Self {
+        Self { run, lost: None }
+    }
+    /// Also once the node's lock is lost.
+    pub fn or_lost(self, lost: &'a AtomicBool) -> Self {
+        Self { lost: Some(lost), ..self }
+    }
+    /// Whether anybody asks.
+    pub fn is_asked_for(self) -> bool {
+        self.run.load(Ordering::Relaxed) || self.lost.is_some_and(|lost| lost.load(Ordering::Relaxed))
     }
 }
 

@@ -9,7 +9,6 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
@@ -21,7 +20,7 @@ use crate::budget::params::vocabulary;
 use crate::data::corpus::Part;
 use crate::data::{Batch, Reader};
 use crate::plan::node::TeacherLogits;
-use crate::run::worker::{Desk, Failure, Outcome, Progress};
+use crate::run::worker::{Desk, Failure, Outcome, Progress, Stop};
 use crate::study::Cache;
 use crate::tensor::{Device, Home, Param, Real, TeacherRows};
 
@@ -233,7 +232,7 @@ impl<'a, D: Home> Speaker<'a, D> {
         device: &D,
         group: &[Batch],
         temperature: f64,
-        stop: &AtomicBool,
+        stop: Stop<'_>,
         mut hear: impl FnMut(&[f32]),
     ) -> Result<bool, Failure> {
         match self {
@@ -242,7 +241,7 @@ impl<'a, D: Home> Speaker<'a, D> {
                 for batch in group {
                     teacher.speak::<D::Operations>(device, batch, temperature, &mut hear)?;
                 }
-                Ok(!stop.load(Ordering::Relaxed))
+                Ok(!stop.is_asked_for())
             }
         }
     }

@@ -2,8 +2,6 @@
 //!
 //! A batch may take minutes; between its micro-batches a step looks whether the run should end, and is then given up.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use indexmap::IndexMap;
 
 use super::loss::Term;
@@ -15,7 +13,7 @@ use crate::budget::params::{Group, ParamSpec, timed, used_at, vocabulary};
 use crate::data::Batch;
 use crate::data::corpus::Part;
 use crate::model::{Network, Params};
-use crate::run::worker::Failure;
+use crate::run::worker::{Failure, Stop};
 use crate::study::Model;
 use crate::tensor::{self, Device, NoneTape, Operations, OwnedTape, Param, Real, Tape, Targets, TeacherRows, backward};
 use crate::timeline::Segment;
@@ -89,7 +87,7 @@ pub struct Setting<'a, D> {
     /// Sequences held at a time.
     pub micro: usize,
     /// Set when the run should end soon.
-    pub stop: &'a AtomicBool,
+    pub stop: Stop<'a>,
 }
 
 /// Groups by name.
@@ -152,7 +150,7 @@ pub fn gradients<E: Real, D: Device<E>, O: Operations<E, D>>(
     let mut sums: ByName<E, D> = IndexMap::new();
     let mut start = 0;
     while start < batch.rows {
-        if setting.stop.load(Ordering::Relaxed) {
+        if setting.stop.is_asked_for() {
             return Ok(None);
         }
         let end = (start + setting.micro.max(1)).min(batch.rows);

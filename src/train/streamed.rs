@@ -4,7 +4,6 @@
 //! sequences need to run; embeddings are read row by row. Invariant: what it says is what the whole model says, to the bit.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::step::in_vocabulary;
 use super::teacher::speak;
@@ -13,7 +12,7 @@ use crate::budget::params::{ParamSpec, parameters, tied, whole};
 use crate::data::Batch;
 use crate::data::hub::Tensors;
 use crate::model::{Network, Params};
-use crate::run::worker::Failure;
+use crate::run::worker::{Failure, Stop};
 use crate::study::Model;
 use crate::tensor::{Home, Matrix, NoneTape, Param};
 use crate::timeline::LayerId;
@@ -67,7 +66,7 @@ impl<'a, D: Home> Streamed<'a, D> {
         device: &D,
         group: &[Batch],
         temperature: f64,
-        stop: &AtomicBool,
+        stop: Stop<'_>,
         mut hear: impl FnMut(&[f32]),
     ) -> Result<bool, Failure> {
         let tape = &mut NoneTape;
@@ -84,7 +83,7 @@ impl<'a, D: Home> Streamed<'a, D> {
             }
             let network = self.network(&params);
             for (batch, x) in group.iter().zip(&mut streams) {
-                if stop.load(Ordering::Relaxed) {
+                if stop.is_asked_for() {
                     return Ok(false);
                 }
                 let rows = network.rows(device, batch).map_err(refused)?;

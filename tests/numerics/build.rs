@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 use xrun::budget::params::{Group, ParamSpec, parameters, whole};
 use xrun::data::Batch;
 use xrun::model::{Network, Params, Without, first_values};
+use xrun::run::worker::Stop;
 use xrun::study::equation::{Branches, Equation, Scalar, Stream, Sublayer};
 use xrun::study::placement::{Body, Wiring};
 use xrun::study::{self, Embedding, Ffn, Init, Model, Norm, NormKind, Placement, Positions, Vocabulary};
@@ -171,7 +172,7 @@ where
             terms: &self.terms,
             optimizer: self.optimizer,
             micro: self.micro,
-            stop: &NEVER,
+            stop: Stop::of(&NEVER),
         }
     }
     pub fn gradients(&self, teacher: Option<&Teacher<E, Cpu>>, batch: &Batch, at: u64) -> (f64, Slopes) {

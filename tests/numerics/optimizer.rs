@@ -1,5 +1,6 @@
 //! What moves, what does not, and by how much at first.
 
+use xrun::run::worker::Stop;
 use xrun::study::Embedding;
 use xrun::tensor::{Composed, Cpu, Fused, Operations, Param};
 use xrun::timeline::{Frozen, LayerId};
@@ -114,7 +115,7 @@ fn a_step_happens_whole_or_not_at_all() {
 fn a_step_may_be_given_up() {
     let bench: Bench<f32, Cpu> = Bench::new(model(pre(), 2), segment(2, 0..9, 1e-2));
     let stop = std::sync::atomic::AtomicBool::new(true);
-    let setting = xrun::train::Setting { stop: &stop, ..bench.setting() };
+    let setting = xrun::train::Setting { stop: Stop::of(&stop), ..bench.setting() };
     let mut state = bench.state.clone();
     let seen = step::<f32, Cpu, Composed>(&setting, &mut state, None, &batch(2, 6, 1, 3), (7, 1e-2));
     assert_eq!(seen.expect("finite"), None);

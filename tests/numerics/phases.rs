@@ -13,7 +13,7 @@ use xrun::data::{Reader, corpus};
 use xrun::model::{Network, Without};
 use xrun::plan::node::{Key, Node, Phase, Probe, TeacherLogits, TeacherUse, Work};
 use xrun::run::record::{DocumentsRecord, MetricLine, ProbeRecord};
-use xrun::run::worker::{Desk, Failure, Outcome, Progress, Worker};
+use xrun::run::worker::{Desk, Failure, Outcome, Progress, Stop, Worker};
 use xrun::study::training::{Batch, Precision, RateShape, Shape, Warmup};
 use xrun::study::{
     self, Cache, Data, Documents, Embedding, Holdout, Layout, Loss, LossTerm, Metric, Model, Placement, ProbeKind, Shard, Text,
@@ -63,7 +63,7 @@ impl Store {
             }
         };
         let finished = |key: &Key| self.folder(&key.0);
-        let mut desk = Desk { folder: &folder, finished: &finished, stop: &stopped, save_every, tell: &mut tell };
+        let mut desk = Desk { folder: &folder, finished: &finished, stop: Stop::of(&stopped), save_every, tell: &mut tell };
         TrainWorker::default().work(&node, &mut desk)
     }
     fn done(&self, key: &str, work: Work) -> BTreeMap<String, u64> {

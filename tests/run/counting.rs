@@ -39,9 +39,6 @@ impl Worker for Counting {
         while count < 10 {
             if self.stops == Some((node.key.clone(), count)) {
                 self.stop.store(true, Ordering::Relaxed);
-                while !desk.stopping() {
-                    std::thread::yield_now();
-                }
             }
             if desk.stopping() {
                 return Ok(Outcome::Interrupted);
