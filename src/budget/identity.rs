@@ -3,9 +3,8 @@
 //! Owns the reading of equations with sublayers that give zero. Deliberately knows no tensor: streams are multiples of `x`, or anything
 //! else. Invariant: where it says that the function stays, it stays up to rounding; `tests/numerics` measures it for the library.
 
-use super::params::{boundary, entry, exit, placements};
+use super::params::{boundary, branches, entry, exit};
 use crate::study::equation::{Equation, Moment, Scalar, Stream};
-use crate::study::placement::Body;
 use crate::study::{Model, NormKind};
 use crate::timeline::{FirstValues, LayerId, Segment};
 
@@ -45,13 +44,9 @@ impl View<'_> {
     /// The equations of a layer in order, their factors worked out.
     fn layer(&self, layer: LayerId) -> Vec<Equation> {
         let Some(place) = self.place(layer) else { return Vec::new() };
-        let (first, second) = placements(self.model, place);
         let moment = self.moment(place + 1);
-        let equations = match (&first.body, &second.body) {
-            (Body::Layer(branches), _) | (Body::Sublayers { .. }, Body::Layer(branches)) => vec![branches.at(&moment)],
-            (Body::Sublayers { attention, .. }, Body::Sublayers { ffn, .. }) => vec![attention.at(&moment), ffn.at(&moment)],
-        };
-        equations.into_iter().map(|equation| self.worked_out(equation, &moment)).collect()
+        let (first, second) = branches(self.model, place);
+        std::iter::once(first).chain(second).map(|branches| self.worked_out(branches.at(&moment), &moment)).collect()
     }
     /// What stands behind a layer that ends a block.
     fn boundary(&self, layer: LayerId) -> Option<Equation> {

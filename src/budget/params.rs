@@ -111,7 +111,7 @@ pub fn used_at(model: &Model, stack: &[LayerId], block_ends: &[usize], step: u64
     list(model, stack, block_ends, Some(step)).into_iter().map(|spec| spec.name).collect()
 }
 
-/// Conditions that are looked at, at most, to find out when branches change.
+/// Conditions that are looked at, at most, to find out when branches change. Assumption: more would keep a plan waiting.
 const MOST_CONDITIONS: u64 = 10_000_000;
 
 /// The stretches of `steps` in which a pass uses the same parameters, with their names; `None` if there are too many steps to look through.
@@ -125,24 +125,18 @@ pub fn used_in(
     if (steps.end - steps.start).saturating_mul(conditions) > MOST_CONDITIONS {
         return None;
     }
-    let choice = |branches: &Branches, moment: &Moment| branches.cases.iter().position(|(condition, _)| condition.holds(moment));
-    let choices = |step: u64| -> Vec<[Option<usize>; 2]> {
+    let cases = |step: u64| -> Vec<[Option<usize>; 2]> {
         let of = |place: usize| {
             let moment = Moment { layer: place + 1, depth: model.layers, active_depth: stack.len(), step };
-            let (first, second) = placements(model, place);
-            match (&first.body, &second.body) {
-                (Body::Layer(whole), _) | (Body::Sublayers { .. }, Body::Layer(whole)) => [choice(whole, &moment), None],
-                (Body::Sublayers { attention, .. }, Body::Sublayers { ffn, .. }) => {
-                    [choice(attention, &moment), choice(ffn, &moment)]
-                }
-            }
+            let (first, second) = branches(model, place);
+            [first.case_at(&moment), second.and_then(|second| second.case_at(&moment))]
         };
         (0..stack.len()).map(of).collect()
     };
     let mut stretches: Vec<(Range<u64>, BTreeSet<String>)> = Vec::new();
     let mut last = None;
     for step in steps {
-        let now = choices(step);
+        let now = cases(step);
         match stretches.last_mut() {
             Some((range, _)) if last.as_ref() == Some(&now) => range.end = step + 1,
             _ => {
@@ -156,10 +150,9 @@ pub fn used_in(
 
 /// Whether a branch of some placement depends on the step.
 pub fn timed(model: &Model) -> bool {
-    let timed = |branches: &Branches| branches.cases.iter().any(|(condition, _)| condition.depends_on_step());
     model.wiring.placements.iter().any(|placement| match &placement.body {
-        Body::Sublayers { attention, ffn } => timed(attention) || timed(ffn),
-        Body::Layer(branches) => timed(branches),
+        Body::Sublayers { attention, ffn } => attention.depends_on_step() || ffn.depends_on_step(),
+        Body::Layer(branches) => branches.depends_on_step(),
     })
 }
 
@@ -218,6 +211,15 @@ pub fn placements(model: &Model, place: usize) -> (&Placement, &Placement) {
     (&wiring.placements[attention], &wiring.placements[ffn])
 }
 
+/// What the layer at a place goes through: its whole, or attention and then the feed-forward network.
+pub fn branches(model: &Model, place: usize) -> (&Branches, Option<&Branches>) {
+    let (first, second) = placements(model, place);
+    match (&first.body, &second.body) {
+        (Body::Layer(whole), _) | (Body::Sublayers { .. }, Body::Layer(whole)) => (whole, None),
+        (Body::Sublayers { attention, .. }, Body::Sublayers { ffn, .. }) => (attention, Some(ffn)),
+    }
+}
+
 /// The equation on the embeddings: that of the first layer's attention.
 pub fn entry(model: &Model) -> Option<&Equation> {
     placements(model, 0).0.entry.as_ref()
@@ -274,11 +276,9 @@ impl List<'_> {
     fn layer(&mut self, place: usize, id: LayerId, moment: &Moment) {
         let (attention, ffn) = placements(self.model, place);
         let prefix = format!("layers.{}", id.0);
-        match (&attention.body, &ffn.body) {
-            (Body::Layer(branches), _) | (Body::Sublayers { .. }, Body::Layer(branches)) => {
-                self.branches(&prefix, &prefix, branches, attention, moment, id);
-            }
-            (Body::Sublayers { attention: first, .. }, Body::Sublayers { ffn: second, .. }) => {
+        match branches(self.model, place) {
+            (whole, None) => self.branches(&prefix, &prefix, whole, attention, moment, id),
+            (first, Some(second)) => {
                 self.branches(&prefix, &format!("{prefix}.attention"), first, attention, moment, id);
                 self.branches(&prefix, &format!("{prefix}.ffn"), second, ffn, moment, id);
             }
@@ -387,7 +387,7 @@ impl List<'_> {
 
 /// The equations that may hold at `moment`: one, unless a condition looks at the step and any step is meant.
 fn possible<'a>(branches: &'a Branches, moment: &Moment, any_step: bool) -> Vec<&'a Equation> {
-    if any_step && branches.cases.iter().any(|(condition, _)| condition.depends_on_step()) {
+    if any_step && branches.depends_on_step() {
         branches.cases.iter().map(|(_, equation)| equation).chain([&branches.otherwise]).collect()
     } else {
         vec![branches.at(moment)]

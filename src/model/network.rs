@@ -7,11 +7,10 @@ use std::ops::Range;
 
 use super::Params;
 use super::equation::{Compiler, Place};
-use crate::budget::params::{boundary, entry, exit, placements, tied};
+use crate::budget::params::{boundary, branches, entry, exit, tied};
 use crate::data::Batch;
 use crate::study::Model;
 use crate::study::equation::Moment;
-use crate::study::placement::Body;
 use crate::tensor::{Composed, Device, Fault, Matrix, Operations, Program, Real, Rows, Tape};
 use crate::timeline::LayerId;
 
@@ -92,17 +91,14 @@ impl<'a, E: Real, D: Device<E>, O: Operations<E, D>> Network<'a, E, D, O> {
 
     /// The layer at a place, and the boundary equation of a block that ends there; `silent`: its sublayers say 0.
     fn layer(&self, place: usize, silent: bool) -> Program<'_, E, D> {
-        let (first, second) = placements(self.model, place);
         let layer = format!("layers.{}", self.stack[place].0);
         let moment = self.moment(place + 1);
         let [own_attention, own_ffn, own_boundary] = ["attention", "ffn", "boundary"].map(|part| format!("{layer}.{part}"));
         let at = |own| Place { own, layer: &layer, moment };
         let compiler = Compiler::new(self).silent(silent);
-        let compiler = match (&first.body, &second.body) {
-            (Body::Layer(branches), _) | (Body::Sublayers { .. }, Body::Layer(branches)) => {
-                compiler.equation(branches.at(&moment), at(&layer))
-            }
-            (Body::Sublayers { attention, .. }, Body::Sublayers { ffn, .. }) => {
+        let compiler = match branches(self.model, place) {
+            (whole, None) => compiler.equation(whole.at(&moment), at(&layer)),
+            (attention, Some(ffn)) => {
                 compiler.equation(attention.at(&moment), at(&own_attention)).equation(ffn.at(&moment), at(&own_ffn))
             }
         };

@@ -6,9 +6,9 @@
 
 use serde::Serialize;
 
-use crate::budget::params::{boundary, entry, exit, placements, vocabulary};
+use crate::budget::params::{boundary, branches, entry, exit, placements, vocabulary};
 use crate::study::equation::{Branches, Condition, Equation, Moment, Scalar, Stream};
-use crate::study::placement::{Body, Weight};
+use crate::study::placement::Weight;
 use crate::study::{Embedding, Ffn, Init, Model, Norm, NormKind, Positions};
 use crate::timeline::LayerId;
 
@@ -50,12 +50,8 @@ pub(super) fn shape(model: &Model, stack: &[LayerId], block_ends: &[usize]) -> S
         let moment = Moment { layer: place + 1, ..around.at };
         let fold = Fold { at: moment, ..around };
         let (first, second) = placements(model, place);
-        let (attention, ffn) = match (&first.body, &second.body) {
-            (Body::Layer(whole), _) | (Body::Sublayers { .. }, Body::Layer(whole)) => (fold.branches(whole), None),
-            (Body::Sublayers { attention, .. }, Body::Sublayers { ffn, .. }) => {
-                (fold.branches(attention), Some(fold.branches(ffn)))
-            }
-        };
+        let (attention, ffn) = branches(model, place);
+        let (attention, ffn) = (fold.branches(attention), ffn.map(|ffn| fold.branches(ffn)));
         let factors = first.init.iter().chain(&second.init);
         let init = factors.flat_map(|factor| factor.weights.iter().map(|weight| (*weight, factor.factor.at(&moment)))).collect();
         let ends = block_ends.contains(&(place + 1));

@@ -284,6 +284,14 @@ impl Branches {
     }
     /// The equation in force at a moment.
     pub fn at(&self, moment: &Moment) -> &Equation {
-        self.cases.iter().find(|(condition, _)| condition.holds(moment)).map_or(&self.otherwise, |(_, equation)| equation)
+        self.case_at(moment).map_or(&self.otherwise, |case| &self.cases[case].1)
+    }
+    /// The case in force at a moment; `None`: the last, which has no condition.
+    pub fn case_at(&self, moment: &Moment) -> Option<usize> {
+        self.cases.iter().position(|(condition, _)| condition.holds(moment))
+    }
+    /// Whether the step decides which case is in force.
+    pub fn depends_on_step(&self) -> bool {
+        self.cases.iter().any(|(condition, _)| condition.depends_on_step())
     }
 }
