@@ -91,6 +91,11 @@ impl Cell {
     }
 }
 
+/// What ends the caption of a table that has marks, where they are bold; a terminal has a star.
+pub const BOLD: &str = " Bold: ";
+/// What is marked.
+pub const MARKED: &str = "the best of its column, and those that a paired t-test at 5 % does not tell from it.";
+
 /// `after step 600; seed 0: node 12ab…`, for people; arms are named where there are several.
 pub fn told(sources: &[Source]) -> Option<String> {
     let first = sources.first()?;
@@ -165,7 +170,8 @@ impl Table {
             }
         }
         if self.mark() {
-            self.caption.push_str(" Bold: the best of its column, and those that a paired t-test at 5 % does not tell from it.");
+            self.caption.push_str(BOLD);
+            self.caption.push_str(MARKED);
         }
         self.n_text = self.usual();
         self.annotate();

@@ -3,7 +3,7 @@
 //! Owns the layout in columns of characters. Deliberately uses no colour and draws nothing. Invariant: a line of prose is at most
 //! [`WIDTH`] characters, a table is cut at its parts, and no control character of a name reaches the terminal.
 
-use super::layout::folded;
+use super::layout::{BOLD, MARKED, folded};
 use super::model::{Cell, Findings, Row, Table};
 
 /// Characters of a line.
@@ -22,7 +22,10 @@ pub fn plain(findings: &Findings) -> String {
     for table in findings.tables.values() {
         page.heading(&table.title);
         tabulate(&mut page, table);
-        page.prose("  ", &table.caption.replace(" Bold: ", " *: "));
+        match table.caption.strip_suffix(MARKED).and_then(|before| before.strip_suffix(BOLD)) {
+            Some(before) => page.prose("  ", &format!("{before} *: {MARKED}")),
+            None => page.prose("  ", &table.caption),
+        }
     }
     if !findings.missing.is_empty() {
         page.heading("Not finished");
