@@ -100,7 +100,8 @@ impl<'a> Sequences<'a> {
     }
 }
 
-/// An optimizer without its peak, which is part of the learning rate. The fields tell one from another.
+/// An optimizer without its peak, which is part of the learning rate. The fields tell one from another; AdamW's stand without a word, so that
+/// what was trained before there were others keeps its key.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Rule {

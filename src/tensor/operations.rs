@@ -3,8 +3,7 @@
 use dfdx::prelude::{Gradients, NoneTape, Tape};
 
 use super::program::{self, Program};
-use super::update::Update;
-use super::update::Updated;
+use super::update::{Update, Updated};
 use super::{Device, Divergence, Fault, Matrix, Param, Real, Rows, Scalar, Targets, TeacherRows, Unspoken, Vector};
 
 /// What a norm does before weight and shift.

@@ -19,6 +19,7 @@ use self::host::{read, take_gradient};
 pub(super) use self::pool::Pool;
 use super::operations::Term;
 use super::program::Program;
+use super::update::Updated;
 use super::{
     AttentionWeights, Composed, Divergence, Fault, FfnWeights, Matrix, NormWeights, Operations, Param, Rows, Scalar, Tape,
     Targets, TeacherRows, Unspoken, Update, Vector,
@@ -87,7 +88,7 @@ impl Operations<f32, Cpu> for Fused {
         kept: &[Param<f32, Cpu>],
         gradient: &Param<f32, Cpu>,
         by: &Update,
-    ) -> Result<(Param<f32, Cpu>, Vec<Param<f32, Cpu>>), Fault<Cpu>> {
+    ) -> Result<Updated<Param<f32, Cpu>>, Fault<Cpu>> {
         update::update(weight, kept, gradient, by)
     }
 
