@@ -104,7 +104,10 @@ fn run<O: Operations<f32, Cpu>>(shape: Shape, post: bool, kd: bool, frozen: usiz
     let rule = study::Optimizer::AdamW { lr: 3e-4, betas: (0.9, 0.95), eps: 1e-8, decay: 0.1, decay_all: true };
     let terms = match kd {
         true => {
-            vec![Term::CrossEntropy { factor: 0.3 }, Term::Apart { factor: 0.7, divergence: Divergence::Kl, temperature: 1.0 }]
+            vec![
+                Term::CrossEntropy { factor: 0.3 },
+                Term::Apart { factor: 0.7, divergence: Divergence::Kl, temperature: 1.0, teacher: 0 },
+            ]
         }
         false => vec![Term::CrossEntropy { factor: 1.0 }],
     };
@@ -125,7 +128,7 @@ fn run<O: Operations<f32, Cpu>>(shape: Shape, post: bool, kd: bool, frozen: usiz
         let batch = batch(rows, context, vocabulary, at % 4);
         let start = Instant::now();
         let seen =
-            step::<f32, Cpu, O>(&setting, &mut state, teacher.as_ref(), &batch, (at, 3e-4)).expect("finite").expect("whole");
+            step::<f32, Cpu, O>(&setting, &mut state, teacher.as_slice(), &batch, (at, 3e-4)).expect("finite").expect("whole");
         if at >= 2 {
             times.push(start.elapsed().as_secs_f64() * 1e3);
         }

@@ -305,7 +305,7 @@ fn teachers_are_found_from_the_loss_and_trained_as_written() {
     assert_eq!(recipe.training.loss.terms[0], (0.7, LossTerm::Kl { teacher: "big".into(), temperature: 2.0 }));
     assert!((recipe.training.loss.terms[1].0 - 0.3).abs() < 1e-12 && recipe.training.loss.terms.len() == 2);
     assert_eq!((recipe.model.embedding, recipe.model.head), (Embedding::Tied, Embedding::Tied));
-    let teacher = recipe.teacher.as_ref().expect("a teacher");
+    let teacher = recipe.teachers.first().expect("a teacher");
     let TeacherSource::Trained { model, steps, .. } = &teacher.source else { panic!("trained") };
     assert_eq!((model.layers, model.width, *steps), (6, 16, 30));
     assert_eq!(model.ffn, xrun::study::Ffn::SwiGlu { width: 32 });

@@ -27,6 +27,7 @@ mod record;
 mod reference;
 mod schedule;
 mod study;
+mod taught;
 mod teacher;
 mod training;
 mod units;

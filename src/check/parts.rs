@@ -9,9 +9,10 @@ use std::sync::Arc;
 use super::Checker;
 use super::axes::{PARTS, Replacement, Varied};
 use super::names::Kind;
-use super::recipe::{Made, losses};
+use super::recipe::Made;
 use super::record::{Given, Record, Scope};
 use super::schedule::Scheduled;
+use super::taught::losses;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::study::{Data, Filled, Model, Recipe, Schedule, Teacher, TeacherSource, Tokenizer, Training};
@@ -38,7 +39,7 @@ pub(super) struct Memo<'a> {
     tokenized: HashMap<(Vec<usize>, String), Arc<Data>>,
     schedules: HashMap<(Vec<usize>, usize), Option<Made<'a, Scheduled>>>,
     schedule_nouns: HashMap<(Vec<usize>, usize), Arc<Schedule>>,
-    teachers: HashMap<Taught, Option<Option<Made<'a, Teacher>>>>,
+    teachers: HashMap<Taught, Option<Vec<Made<'a, Teacher>>>>,
     timelines: HashMap<[Vec<usize>; 4], Option<Option<Timeline>>>,
 }
 
@@ -153,13 +154,13 @@ impl<'a> Checker<'a> {
         let keys = [key(&on_data), key(&on_model), key(&on_training)];
         let sets = !schedule.value.losses.is_empty() || !schedule.value.contexts.is_empty();
         let sets = sets.then(|| key(&on_schedule));
-        let teacher = memo.teachers.entry((keys.clone(), sets)).or_insert_with(|| {
+        let teachers = memo.teachers.entry((keys.clone(), sets)).or_insert_with(|| {
             let losses = losses(&training, &schedule);
-            let teacher = self.teacher_for(unit, &data, &model, &losses, asks_kl)?;
-            self.fits(&data, &model, (&losses, &schedule.value.contexts), teacher.as_ref())?;
-            Some(teacher)
+            let teachers = self.teachers_for(unit, &data, &model, &losses, asks_kl)?;
+            self.fits(&data, &model, (&losses, &schedule.value.contexts), &teachers)?;
+            Some(teachers)
         });
-        let teacher = teacher.clone();
+        let teachers = teachers.clone();
         let [on_data, on_model, on_training] = keys;
         let timeline = memo.timelines.entry([on_data, on_model, on_training, key(&on_schedule)]).or_insert_with(|| {
             let before = self.said.borrow().count;
@@ -169,8 +170,8 @@ impl<'a> Checker<'a> {
             (!has_failed).then_some(timeline)
         });
         let timeline = timeline.clone()?;
-        let teacher = teacher?;
-        let data_noun = match (&data.value.tokenizer, teacher.as_ref().map(|teacher| &teacher.value.source)) {
+        let teachers = teachers?;
+        let data_noun = match (&data.value.tokenizer, teachers.first().map(|teacher| &teacher.value.source)) {
             (Tokenizer::Teacher, Some(TeacherSource::Checkpoint(folder))) => {
                 let path = format!("{}/tokenizer.json", folder.trim_end_matches('/'));
                 let with_file = || Arc::new(Data { tokenizer: Tokenizer::File(path.clone()), ..(*data.value).clone() });
@@ -181,13 +182,10 @@ impl<'a> Checker<'a> {
         let noun = memo.schedule_nouns.entry((key(&on_schedule), block));
         let noun = Arc::clone(noun.or_insert_with(|| Arc::new(schedule.value.schedule.clone())));
         let mut records = vec![data.record, model.record, training.record, schedule.record];
-        let teacher_noun = teacher.map(|teacher| {
-            records.push(teacher.record);
-            teacher.value
-        });
+        let (teachers, theirs): (Vec<_>, Vec<_>) = teachers.into_iter().map(|teacher| (teacher.value, teacher.record)).unzip();
+        records.extend(theirs);
         let filled = records.iter().flat_map(|record| record.filled.borrow().clone()).collect();
-        let recipe =
-            Recipe { data: data_noun, model: model.value, training: training.value, schedule: noun, teacher: teacher_noun };
+        let recipe = Recipe { data: data_noun, model: model.value, training: training.value, schedule: noun, teachers };
         Some(Parts { recipe, timeline, filled })
     }
 }

@@ -6,35 +6,19 @@ use std::sync::Arc;
 
 use super::Checker;
 use super::LIBRARY;
-use super::names::Kind;
 use super::record::{Record, Statement};
 use super::schedule::Scheduled;
+use super::taught::Learned;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::study::equation::{Branches, Equation, Stream};
 use crate::study::placement::{Body, Wiring};
 use crate::study::training::{Shape, Warmup};
 use crate::study::{
-    Action, Batch, Cache, Data, Embedding, Ffn, Init, Loss, LossTerm, Model, Moment, Norm, NormKind, Optimizer, Placement,
-    Positions, Precision, RateShape, Schedule, Start, Teacher, TeacherSource, Tokenizer, Training, Vocabulary,
+    Action, Batch, Data, Embedding, Ffn, Init, Loss, LossTerm, Model, Moment, Norm, NormKind, Optimizer, Placement, Positions,
+    Precision, RateShape, Schedule, Start, Teacher, TeacherSource, Tokenizer, Training, Vocabulary,
 };
 use crate::timeline::{self, Declared, Fault, StepTokens, Timeline, TimelineError};
-
-/// A loss of an arm, and where it is said.
-pub(super) struct Learned<'c> {
-    pub(super) loss: &'c Loss,
-    pub(super) span: Span,
-    /// The unit whose teachers it names.
-    unit: usize,
-}
-
-/// The losses of an arm: its training's, then those that its schedule sets.
-pub(super) fn losses<'c, 'a>(training: &'c Made<'a, Training>, schedule: &'c Made<'a, Scheduled>) -> Vec<Learned<'c>> {
-    let field = training.record.field("loss");
-    let own = field.map(|field| Learned { loss: &training.value.loss, span: field.value_span(), unit: field.env.unit() });
-    let set = schedule.value.losses.iter().map(|(loss, span, unit)| Learned { loss, span: *span, unit: *unit });
-    own.into_iter().chain(set).collect()
-}
 
 /// A part of an arm with the record that it was read from.
 pub(super) struct Made<'a, T> {
@@ -49,64 +33,13 @@ impl<T> Clone for Made<'_, T> {
 }
 
 impl<'a> Checker<'a> {
-    /// The teacher of an arm: that of its losses, else the one that can be named; `None` where nothing asks for one.
-    pub(super) fn teacher_for(
-        &self,
-        unit: usize,
-        data: &Made<'a, Data>,
-        model: &Made<'a, Model>,
-        losses: &[Learned<'_>],
-        measured: Option<Span>,
-    ) -> Option<Option<Made<'a, Teacher>>> {
-        let mut taught: Option<(Record<'a>, &str)> = None;
-        for learned in losses {
-            for name in learned.loss.terms.iter().filter_map(|(_, term)| term.teacher()) {
-                if taught.as_ref().is_some_and(|(_, known)| *known == name) {
-                    continue;
-                }
-                let declared = self.declared(learned.unit, Kind::Teacher, name, learned.span)?;
-                let record = self.plain(declared, learned.span)?;
-                if taught.as_ref().is_some_and(|(known, _)| known.name_span != record.name_span) {
-                    let message = format!("a second teacher, `{name}`: an arm can learn from one only");
-                    return self.fail(Diagnostic::error("not-yet-supported", message, learned.span));
-                }
-                taught = Some((record, name));
-            }
-        }
-        let is_taken = |part: Embedding| matches!(part, Embedding::Teacher { .. });
-        let wanted_by = [
-            (is_taken(model.value.embedding), model.record.field("embedding")),
-            (is_taken(model.value.head), model.record.field("head")),
-            (data.value.tokenizer == Tokenizer::Teacher, data.record.field("tokenizer")),
-        ];
-        let wanted_by =
-            wanted_by.into_iter().find(|(is_wanted, _)| *is_wanted).map(|(_, statement)| statement.map(Statement::value_span));
-        let record = match taught {
-            Some((record, _)) => record,
-            None => {
-                let Some(span) = wanted_by.map(|span| span.unwrap_or(model.record.name_span)).or(measured) else {
-                    return Some(None);
-                };
-                let all: Vec<_> = self.names[unit].of(Kind::Teacher).collect();
-                let [one] = all.as_slice() else {
-                    let message = "this needs a teacher, and the loss names none";
-                    let said = Diagnostic::error("missing-teacher", message, span);
-                    return self.fail(said.hint("add `kl(TEACHER)` to the loss, or declare exactly one teacher"));
-                };
-                self.plain(*one, span)?
-            }
-        };
-        let teacher = self.teacher(&record)?;
-        Some(Some(Made { value: Arc::new(teacher), record }))
-    }
-
     /// Whether the parts of an arm fit.
     pub(super) fn fits(
         &self,
         data: &Made<'a, Data>,
         model: &Made<'a, Model>,
         (losses, contexts): (&[Learned<'_>], &[Span]),
-        teacher: Option<&Made<'a, Teacher>>,
+        teachers: &[Made<'a, Teacher>],
     ) -> Option<()> {
         let size = |key: &str| model.record.field(key).map_or(model.record.blame, Statement::value_span);
         let mut fine = Some(());
@@ -120,52 +53,37 @@ impl<'a> Checker<'a> {
                 None => said.note_at(data.record.blame, "this data is read as bytes, the default"),
             });
         }
-        let Some(teacher) = teacher else { return fine };
-        let is_heard = losses.iter().any(|learned| learned.loss.is_taught());
-        if let Some(context) = contexts.first().filter(|_| is_heard && teacher.value.cache != Cache::None) {
-            let message = format!("the cache of `{}` keeps its word on sequences of the data's own context", teacher.value.name);
-            let said = Diagnostic::error("context-not-kept", message, *context).hint("write `cache none` in the teacher");
-            fine = self.fail(said.note_at(teacher.record.name_span, "the teacher"));
-        }
-        for Learned { loss, span, .. } in losses.iter().filter(|_| teacher.value.cache != Cache::None) {
-            let note = |said: Diagnostic| {
-                said.hint("write `cache none` in the teacher").note_at(teacher.record.name_span, "the teacher")
-            };
-            if loss.terms.iter().any(|(_, term)| matches!(term, LossTerm::Mse { .. })) {
-                let message = format!("`mse` compares logits, and the cache of `{}` keeps probabilities", teacher.value.name);
-                fine = self.fail(note(Diagnostic::error("logits-not-kept", message, *span)));
-            }
-            let mut temperatures: Vec<f64> = loss.terms.iter().filter_map(|(_, term)| term.temperature()).collect();
-            temperatures.dedup();
-            if temperatures.len() > 1 {
-                let message = "a cache holds its teacher's word at one temperature, the loss has several";
-                fine = self.fail(note(Diagnostic::error("not-yet-supported", message, *span)));
-            }
-        }
-        let TeacherSource::Trained { model: theirs, .. } = &teacher.value.source else { return fine };
-        if data.value.tokenizer == Tokenizer::Teacher {
-            let at = data.record.field("tokenizer").map_or(data.record.blame, Statement::value_span);
-            let message = format!("`{}` is trained on this data and brings no tokenizer", teacher.value.name);
-            fine = self.fail(Diagnostic::error("no-tokenizer", message, at).note_at(teacher.record.name_span, "the teacher"));
-        }
         let vocabulary = |model: &Model| match (model.vocabulary, &data.value.tokenizer) {
             (Vocabulary::Size(size), _) => Some(size),
             (Vocabulary::OfTokenizer, Tokenizer::Bytes) => Some(Tokenizer::BYTE_VOCABULARY),
             _ => None,
         };
-        if let (Some(ours), Some(theirs)) = (vocabulary(&model.value), vocabulary(theirs))
-            && ours != theirs
-        {
-            let message = format!("the student has {ours} tokens, its teacher `{}` has {theirs}", teacher.value.name);
-            let said = Diagnostic::error("vocabularies-differ", message, size("vocabulary"));
-            fine = self.fail(said.note_at(teacher.record.name_span, "the teacher"));
-        }
-        for (key, part) in [("embedding", model.value.embedding), ("head", model.value.head)] {
-            if matches!(part, Embedding::Teacher { .. }) && model.value.width != theirs.width {
-                let message =
-                    format!("the student is {} wide, its teacher `{}` {}", model.value.width, teacher.value.name, theirs.width);
-                let said = Diagnostic::error("widths-differ", message, size(key));
+        for (place, teacher) in teachers.iter().enumerate() {
+            if self.kept(losses, contexts, teacher).is_none() {
+                fine = None;
+            }
+            let TeacherSource::Trained { model: theirs, .. } = &teacher.value.source else { continue };
+            if place == 0 && data.value.tokenizer == Tokenizer::Teacher {
+                let at = data.record.field("tokenizer").map_or(data.record.blame, Statement::value_span);
+                let message = format!("`{}` is trained on this data and brings no tokenizer", teacher.value.name);
+                fine = self.fail(Diagnostic::error("no-tokenizer", message, at).note_at(teacher.record.name_span, "the teacher"));
+            }
+            if let (Some(ours), Some(theirs)) = (vocabulary(&model.value), vocabulary(theirs))
+                && ours != theirs
+            {
+                let message = format!("the student has {ours} tokens, its teacher `{}` has {theirs}", teacher.value.name);
+                let said = Diagnostic::error("vocabularies-differ", message, size("vocabulary"));
                 fine = self.fail(said.note_at(teacher.record.name_span, "the teacher"));
+            }
+            for (key, part) in [("embedding", model.value.embedding), ("head", model.value.head)] {
+                if place == 0 && matches!(part, Embedding::Teacher { .. }) && model.value.width != theirs.width {
+                    let message = format!(
+                        "the student is {} wide, its teacher `{}` {}",
+                        model.value.width, teacher.value.name, theirs.width
+                    );
+                    let said = Diagnostic::error("widths-differ", message, size(key));
+                    fine = self.fail(said.note_at(teacher.record.name_span, "the teacher"));
+                }
             }
         }
         fine

@@ -1,6 +1,6 @@
 //! `teacher` declarations.
 //!
-//! Owns their fields. A teacher that is itself taught, or takes tensors of another, cannot be trained yet and is refused.
+//! Owns their fields. A teacher may learn from others, and take tensors of the first of them; in a circle none can.
 
 use std::sync::Arc;
 
@@ -8,14 +8,20 @@ use super::Checker;
 use super::defaults;
 use super::names::Kind;
 use super::record::Record;
+use super::taught::{Learned, borrows};
 use super::units::Unit;
 use super::words::Words;
 use crate::diagnostic::Diagnostic;
-use crate::study::{Cache, Embedding, Teacher, TeacherSource};
+use crate::study::{Cache, Teacher, TeacherSource};
 
 impl<'a> Checker<'a> {
-    /// Reads a `teacher` declaration.
+    /// Reads a `teacher` declaration, and those of the teachers that it learns from.
     pub(super) fn teacher(&self, record: &Record<'a>) -> Option<Teacher> {
+        // The name stands once in memory: who comes back to it learns from itself.
+        self.guarded(record.name.as_ptr() as usize, record.blame, || self.teacher_of(record))
+    }
+
+    fn teacher_of(&self, record: &Record<'a>) -> Option<Teacher> {
         let checkpoint = self.optional(record, "checkpoint", |_, words| words.text("a folder in quotation marks"));
         let model = self.optional(record, "model", |_, words| self.reference(Kind::Model, words));
         let train = self.optional(record, "train", |_, words| {
@@ -37,19 +43,31 @@ impl<'a> Checker<'a> {
         };
         let model = model.map(|model| model.map(|model| self.owned(record, model, |model| self.model(model))));
         let training = train.map(|train| {
-            train.map(|(steps, training)| (steps, self.owned(record, training, |training| self.training(training))))
+            train.map(|(steps, training)| {
+                // Where its loss is said, and in which unit.
+                let said = training.field("loss").map(|field| (field.value_span(), field.env.unit()));
+                (steps, said, self.owned(record, training, |training| self.training(training)))
+            })
         });
         let source = match (checkpoint?, model?, training?) {
             (Some(folder), ..) => Some(TeacherSource::Checkpoint(folder.value)),
-            (None, Some(model), Some((steps, training))) => {
+            (None, Some(model), Some((steps, said, training))) => {
                 let (model, training) = (model?, training?);
-                self.untaught(
-                    record,
-                    "model",
-                    [model.embedding, model.head].iter().any(|part| matches!(part, Embedding::Teacher { .. })),
-                )?;
-                self.untaught(record, "train", training.loss.is_taught())?;
-                Some(TeacherSource::Trained { model: Arc::new(model), training: Arc::new(training), steps })
+                let losses: Vec<_> = said.into_iter().map(|(span, unit)| Learned { loss: &training.loss, span, unit }).collect();
+                let made = self.named_teachers(&losses)?;
+                if borrows(&model) && made.is_empty() {
+                    let at = record.field("model").map_or(record.name_span, |statement| statement.value_span());
+                    let message = "this takes tensors of a teacher, and the loss that it is trained with names none";
+                    return self.fail(Diagnostic::error("missing-teacher", message, at).hint("add `kl(TEACHER)` to that loss"));
+                }
+                let kept: Vec<_> = made.iter().map(|teacher| self.kept(&losses, &[], teacher)).collect();
+                kept.into_iter().collect::<Option<()>>()?;
+                let mut teachers = Vec::with_capacity(made.len());
+                for teacher in made {
+                    record.filled.borrow_mut().extend(teacher.record.filled.take());
+                    teachers.push(teacher.value);
+                }
+                Some(TeacherSource::Trained { model: Arc::new(model), training: Arc::new(training), steps, teachers })
             }
             _ => None,
         };
@@ -64,14 +82,6 @@ impl<'a> Checker<'a> {
         let value = read(&record);
         teacher.filled.borrow_mut().extend(record.filled.take());
         value
-    }
-
-    fn untaught(&self, record: &Record<'a>, key: &str, is_taught: bool) -> Option<()> {
-        if !is_taught {
-            return Some(());
-        }
-        let at = record.field(key).map_or(record.name_span, |statement| statement.value_span());
-        self.fail(Diagnostic::error("not-yet-supported", "a teacher that learns from a teacher cannot be trained yet", at))
     }
 }
 

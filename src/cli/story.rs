@@ -14,7 +14,7 @@ use crate::report::{Evaluated, Measured, Part, Planned, ProbeStory, RunState, Ru
 use crate::run::lines;
 use crate::run::record::{DOCUMENTS, DocumentsRecord, METRICS, PROBE, ProbeRecord, Real};
 use crate::run::store::Store;
-use crate::study::{Metric, Study, Teacher, Term};
+use crate::study::{Metric, Study, Term};
 
 /// The story of a plan so far, and what in the store is damaged.
 pub fn gather(plan: &Plan, store: &Store) -> (Story, Vec<String>) {
@@ -69,7 +69,7 @@ impl Shelf<'_> {
             if let Some(key) = run.phases.last().filter(|_| claimed.contains(&run.arm)) {
                 nodes.entry(key).or_default().documents = true;
             }
-            if let Some(key) = &run.teacher {
+            for key in run.teachers.iter().filter_map(|(_, node)| node.as_ref()) {
                 nodes.entry(key).or_default();
             }
         }
@@ -155,14 +155,12 @@ impl Shelf<'_> {
 
     fn teachers(&self) -> Vec<TeacherStory> {
         let mut teachers: Vec<TeacherStory> = Vec::new();
-        for run in &self.plan.runs {
-            let Some(teacher) = self.plan.study.arms[run.arm].recipe.teacher.as_deref() else { continue };
-            let Teacher { name, .. } = teacher;
-            let key = run.teacher.as_ref().map(|key| key.0.clone());
+        for (name, node) in self.plan.runs.iter().flat_map(|run| &run.teachers) {
+            let key = node.as_ref().map(|key| key.0.clone());
             if teachers.iter().any(|known| known.name == *name && known.key == key) {
                 continue;
             }
-            let last = run.teacher.as_ref().and_then(|key| self.parts.get(key)?.last(Metric::ValidationCe));
+            let last = node.as_ref().and_then(|key| self.parts.get(key)?.last(Metric::ValidationCe));
             teachers.push(TeacherStory { name: name.clone(), key, validation_ce: last.map(Real) });
         }
         teachers

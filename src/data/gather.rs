@@ -42,11 +42,12 @@ pub fn gather(study: &Study, folder: &Path, reach: &Reach<'_>) -> Facts {
             });
             facts.corpora.push((Arc::clone(data), corpus));
         }
-        if let Some(teacher) = &arm.recipe.teacher
-            && let TeacherSource::Checkpoint(path) = &teacher.source
-            && !facts.checkpoints.iter().any(|(known, _)| known == path)
-        {
-            facts.checkpoints.push((path.clone(), checkpoint(&folder.join(path), &teacher.name, reach)));
+        for teacher in arm.recipe.all_teachers() {
+            if let TeacherSource::Checkpoint(path) = &teacher.source
+                && !facts.checkpoints.iter().any(|(known, _)| known == path)
+            {
+                facts.checkpoints.push((path.clone(), checkpoint(&folder.join(path), &teacher.name, reach)));
+            }
         }
         if let Init::From { file, .. } = &arm.recipe.model.init
             && !facts.starts.iter().any(|(known, _)| known == file)

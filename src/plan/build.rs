@@ -9,10 +9,10 @@ use std::sync::Arc;
 use super::cost::{self, Cost};
 use super::error::PlanError;
 use super::graph::Graph;
-use super::node::{Key, Node, Phase, Probe, Work};
+use super::node::{Key, Node, Phase, Probe, TeacherUse, Work};
 use super::run::PlannedRun;
 use super::settle::{Settled, Settler};
-use super::teach::{Lesson, Teachers};
+use super::teach::{Lesson, Pass, Teachers};
 use super::totals::Totals;
 use super::{Plan, gate, key, measure, warn};
 use crate::data::facts::Facts;
@@ -32,7 +32,7 @@ pub fn build(study: &Study, facts: &Facts) -> Result<Plan, PlanError> {
     for (arm, seed) in all() {
         let settled = builder.settler.run(arm, seed)?;
         builder.corpus(settled.world);
-        builder.reach(arm, &settled)?;
+        builder.arms_lessons(arm, &settled, Pass::Reach)?;
     }
     let mut runs = Vec::with_capacity(study.arms.len() * study.seeds.len());
     for (arm, seed) in all() {
@@ -74,13 +74,17 @@ impl Builder<'_> {
     fn run(&mut self, arm: usize, seed: u64) -> Result<PlannedRun, PlanError> {
         let study = self.study;
         let settled = self.settler.run(arm, seed)?;
-        let lesson = self.lesson(arm, &settled)?;
+        let lessons = self.arms_lessons(arm, &settled, Pass::Lay)?;
         let mut nodes = vec![self.settler.worlds[settled.world].key.clone()];
-        nodes.extend(lesson.as_ref().into_iter().flat_map(|lesson| lesson.nodes().cloned()));
+        for key in lessons.iter().flat_map(Lesson::nodes) {
+            if !nodes.contains(key) {
+                nodes.push(key.clone());
+            }
+        }
         for segment in &settled.timeline.segments {
             self.settler.starts(&settled.model, segment)?;
         }
-        let phases = self.phases(arm, seed, &settled, lesson.as_ref());
+        let phases = self.phases(arm, seed, &settled, &lessons);
         nodes.extend(phases.iter().cloned());
         let probes: Vec<_> = measure::probes(study, &settled.timeline)
             .into_iter()
@@ -112,7 +116,7 @@ impl Builder<'_> {
             params_total,
             params_without_head,
             params_stack,
-            teacher: lesson.and_then(|lesson| lesson.node().cloned()),
+            teachers: lessons.iter().map(|lesson| (lesson.name().to_owned(), lesson.node().cloned())).collect(),
             mismatch: settled.mismatch.clone(),
             timeline: settled.timeline.clone(),
             phases,
@@ -121,7 +125,7 @@ impl Builder<'_> {
         })
     }
 
-    fn phases(&mut self, arm: usize, seed: u64, settled: &Rc<Settled>, lesson: Option<&Lesson>) -> Vec<Key> {
+    fn phases(&mut self, arm: usize, seed: u64, settled: &Rc<Settled>, lessons: &[Lesson]) -> Vec<Key> {
         let study = self.study;
         let (name, recipe) = (&study.arms[arm].name, &study.arms[arm].recipe);
         let corpus = self.settler.worlds[settled.world].key.clone();
@@ -139,15 +143,15 @@ impl Builder<'_> {
                 parent: parent.clone(),
                 segment: segment.clone(),
                 transition,
-                teacher: lesson.and_then(|lesson| lesson.used(segment)),
-                measures: measure::measures(&study.measures, segment, lesson.is_some()),
+                teachers: lessons.iter().filter_map(|lesson| lesson.used(segment)).collect(),
+                measures: measure::measures(&study.measures, segment, !lessons.is_empty()),
             };
             let shape = self.settler.shape(&settled.model, segment);
-            let key = key::phase("phase", &phase, &shape, lesson.and_then(|lesson| lesson.taught(segment)));
+            let key = key::phase("phase", &phase, &shape);
             if !self.graph.has(&key) {
                 let price = self.settler.price(&settled.model, &recipe.training, &recipe.data, segment, read);
-                let flops_teacher = lesson.map_or(Some(0.0), |lesson| lesson.beside(&mut self.settler, segment, read));
-                let taught = phase.teacher.iter().flat_map(|teacher| [&teacher.node].into_iter().chain(&teacher.logits).cloned());
+                let flops_teacher = lessons.iter().map(|lesson| lesson.beside(&mut self.settler, segment, read)).sum();
+                let taught = phase.teachers.iter().flat_map(TeacherUse::nodes).cloned();
                 let needs = [corpus.clone()].into_iter().chain(taught).chain(parent).collect();
                 let label = || format!("phase {number} of {name}, seed {seed}");
                 self.lay(&key, Cost { flops_teacher, ..price }, label, needs, Work::Phase(Box::new(phase)));

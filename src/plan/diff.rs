@@ -77,14 +77,14 @@ fn of_phase(new: &Phase, old: &Phase) -> Vec<(&'static str, bool)> {
     // The peak is part of the learning rate.
     let rule = |phase: &Phase| (phase.training.optimizer.with_lr(0.0), phase.training.clip);
     let lay = |phase: &Phase| (phase.segment.context(&phase.data), phase.data.context, phase.data.layout, phase.data.shard);
-    let teacher = |phase: &Phase| phase.teacher.as_ref().map(|teacher| teacher.node.clone());
+    let teachers = |phase: &Phase| phase.teachers.iter().map(|teacher| (teacher.at.clone(), teacher.cache)).collect::<Vec<_>>();
     vec![
         ("phase before", new.parent != old.parent),
         ("corpus", new.corpus != old.corpus),
         ("sequences", lay(new) != lay(old)),
         ("seed", new.seed != old.seed),
         ("model", shape_of(&new.model, a) != shape_of(&old.model, b)),
-        ("teacher", teacher(new) != teacher(old)),
+        ("teacher", teachers(new) != teachers(old)),
         ("loss", a.loss != b.loss),
         ("optimizer", rule(new) != rule(old)),
         ("precision", t.precision != u.precision),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::Plan;
 use super::error::PlanError;
-use super::node::{Key, Node, Work};
+use super::node::{Key, Node, TeacherUse, Work};
 use crate::timeline::Segment;
 
 /// Refuses a plan that contradicts itself.
@@ -36,7 +36,12 @@ pub(super) fn check(plan: &Plan) -> Result<(), PlanError> {
     }
     for run in &plan.runs {
         let refuse = |what: &str| Err(PlanError::Damaged(format!("{}, seed {}, {what}", run.name, run.seed)));
-        let mut named = run.phases.iter().chain(&run.nodes).chain(&run.teacher).chain(run.probes.iter().map(|(_, _, key)| key));
+        let mut named = run
+            .phases
+            .iter()
+            .chain(&run.nodes)
+            .chain(run.teachers.iter().filter_map(|(_, node)| node.as_ref()))
+            .chain(run.probes.iter().map(|(_, _, key)| key));
         if !named.all(|key| seen.contains(key)) {
             return refuse("has a node that is not there");
         }
@@ -55,8 +60,8 @@ fn reads(node: &Node) -> Vec<&Key> {
     match &node.work {
         Work::Corpus { .. } => Vec::new(),
         Work::Teacher(phase) | Work::Phase(phase) => {
-            let teacher = phase.teacher.iter().flat_map(|teacher| [&teacher.node].into_iter().chain(&teacher.logits));
-            [&phase.corpus].into_iter().chain(&phase.parent).chain(teacher).collect()
+            let teachers = phase.teachers.iter().flat_map(TeacherUse::nodes);
+            [&phase.corpus].into_iter().chain(&phase.parent).chain(teachers).collect()
         }
         Work::Checkpoint(checkpoint) => vec![&checkpoint.corpus],
         Work::TeacherLogits(logits) => vec![&logits.corpus, &logits.teacher],

@@ -9,7 +9,7 @@
 use serde::Serialize;
 
 use super::memo::digest;
-use super::node::{Checkpoint, Key, Phase};
+use super::node::{Checkpoint, Key, Phase, TeacherAt, TeacherUse};
 use crate::study::{
     Cache, Data, Documents, Holdout, Layout, LossTerm, Metric, Optimizer, Precision, ProbeKind, Shard, Text, Tokenizer,
 };
@@ -49,13 +49,22 @@ pub fn corpus(data: &Data, content: Option<&str>) -> Key {
     hash("corpus", &Of { which, documents: &data.documents, holdout: data.holdout })
 }
 
-/// What a phase takes from its teacher.
-#[derive(Debug, Clone, Serialize)]
-pub(super) enum Taught<'a> {
-    /// A teacher that has a node, and how its logits are kept.
+/// What a phase takes from a teacher.
+#[derive(Serialize)]
+enum Taught<'a> {
+    /// One with a node, and how its logits are kept.
     Trained(&'a Key, Cache),
     /// A checkpoint that is not at hand, by its declaration.
     Checkpoint(&'a str, Cache),
+}
+
+impl<'a> Taught<'a> {
+    fn new(teacher: &'a TeacherUse) -> Self {
+        match &teacher.at {
+            TeacherAt::Node { node, .. } => Taught::Trained(node, teacher.cache),
+            TeacherAt::Absent(path) => Taught::Checkpoint(path, teacher.cache),
+        }
+    }
 }
 
 /// A look at a teacher that others have trained; `shape` is the digest of its model.
@@ -63,24 +72,32 @@ pub(super) fn checkpoint(checkpoint: &Checkpoint, shape: &str) -> Key {
     hash("checkpoint", &(shape, &checkpoint.content, Sequences::new(&checkpoint.corpus, &checkpoint.data)))
 }
 
-/// A term of a loss; the teacher has its own place in the key.
+/// A term of a loss; its teacher is told by its place among those of the phase.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum OfTerm {
-    /// Factor of cross entropy, or factor and temperature of a KL.
+    /// Factor of cross entropy, or factor and temperature of a KL to the first teacher.
     First(f64, Option<f64>),
-    /// Which, factor, temperature and β.
+    /// Which, factor, temperature and β, of the first teacher.
     Named(&'static str, f64, Option<f64>, Option<f64>),
+    /// The same of another.
+    Of(usize, &'static str, f64, Option<f64>, Option<f64>),
 }
 
 impl OfTerm {
-    fn new((factor, term): &(f64, LossTerm)) -> Self {
-        match term {
-            LossTerm::CrossEntropy => OfTerm::First(*factor, None),
-            LossTerm::Kl { temperature, .. } => OfTerm::First(*factor, Some(*temperature)),
-            LossTerm::ReverseKl { temperature, .. } => OfTerm::Named("reverse_kl", *factor, Some(*temperature), None),
-            LossTerm::Jsd { temperature, beta, .. } => OfTerm::Named("jsd", *factor, Some(*temperature), Some(*beta)),
-            LossTerm::Mse { .. } => OfTerm::Named("mse", *factor, None, None),
+    fn new((factor, term): &(f64, LossTerm), teachers: &[TeacherUse]) -> Self {
+        let place = term.teacher().and_then(|name| teachers.iter().position(|teacher| teacher.name == name));
+        let (name, temperature, beta) = match term {
+            LossTerm::CrossEntropy => return OfTerm::First(*factor, None),
+            LossTerm::Kl { temperature, .. } => ("kl", Some(*temperature), None),
+            LossTerm::ReverseKl { temperature, .. } => ("reverse_kl", Some(*temperature), None),
+            LossTerm::Jsd { temperature, beta, .. } => ("jsd", Some(*temperature), Some(*beta)),
+            LossTerm::Mse { .. } => ("mse", None, None),
+        };
+        match (place.unwrap_or(0), term) {
+            (0, LossTerm::Kl { .. }) => OfTerm::First(*factor, temperature),
+            (0, _) => OfTerm::Named(name, *factor, temperature, beta),
+            (place, _) => OfTerm::Of(place, name, *factor, temperature, beta),
         }
     }
 }
@@ -127,7 +144,7 @@ impl Rule {
 }
 
 /// A stretch of training, of a student or (`kind`) a teacher; `shape` is the digest of the model under the segment's stack.
-pub(super) fn phase(kind: &str, phase: &Phase, shape: &str, teacher: Option<Taught<'_>>) -> Key {
+pub(super) fn phase(kind: &str, phase: &Phase, shape: &str) -> Key {
     #[derive(Serialize)]
     struct Of<'a> {
         shape: &'a str,
@@ -150,6 +167,9 @@ pub(super) fn phase(kind: &str, phase: &Phase, shape: &str, teacher: Option<Taug
         batch: u64,
         data: DataPosition,
         measures: Vec<&'a (Metric, Vec<u64>)>,
+        /// Teachers beside the first.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        teachers: Vec<Taught<'a>>,
     }
     let (training, segment) = (&phase.training, &phase.segment);
     let evaluated = |metric: Metric| matches!(metric, Metric::ValidationCe | Metric::Perplexity | Metric::Kl);
@@ -158,8 +178,8 @@ pub(super) fn phase(kind: &str, phase: &Phase, shape: &str, teacher: Option<Taug
         seed: phase.seed,
         sequences: Sequences::new(&phase.corpus, &phase.data),
         parent: phase.parent.as_ref(),
-        teacher,
-        loss: segment.loss.terms.iter().map(OfTerm::new).collect(),
+        teacher: phase.teachers.first().map(Taught::new),
+        loss: segment.loss.terms.iter().map(|term| OfTerm::new(term, &phase.teachers)).collect(),
         rule: Rule::of(training.optimizer),
         clip: training.clip,
         precision: training.precision,
@@ -173,6 +193,7 @@ pub(super) fn phase(kind: &str, phase: &Phase, shape: &str, teacher: Option<Taug
         batch: segment.batch,
         data: segment.data,
         measures: phase.measures.iter().filter(|(metric, _)| evaluated(*metric)).collect(),
+        teachers: phase.teachers.iter().skip(1).map(Taught::new).collect(),
     };
     hash(kind, &of)
 }

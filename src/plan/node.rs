@@ -93,8 +93,8 @@ pub struct Phase {
     pub segment: Segment,
     /// What the event at its start does to each parameter, its optimizer state and the data; no part of the key, being settled by what is.
     pub transition: Transition,
-    /// Where the teacher's logits, embedding or head come from.
-    pub teacher: Option<TeacherUse>,
+    /// Where logits, embedding and head of others come from; what it takes is the first's, and the KL is measured against it.
+    pub teachers: Vec<TeacherUse>,
     /// What is measured after which steps of the run, ascending; its first and last step among them.
     pub measures: Vec<(Metric, Vec<u64>)>,
 }
@@ -114,17 +114,50 @@ pub struct Checkpoint {
     pub data: Arc<Data>,
 }
 
-/// How a phase uses its teacher.
+/// How a phase uses a teacher.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TeacherUse {
-    /// The node that trained it, or looked at it.
-    pub node: Key,
-    /// Its architecture.
-    pub model: Arc<Model>,
-    /// Where its weights lie, if others have trained it, relative to the folder of the `.exp` file; `None`: in its node.
-    pub folder: Option<String>,
-    /// The node that holds its cached logits; `None`: it runs online.
-    pub logits: Option<Key>,
+    /// As losses name it.
+    pub name: String,
+    /// Who it is.
+    pub at: TeacherAt,
+    /// How its logits are kept; `None` too where they are not asked for.
+    pub cache: Cache,
+    /// The nodes that hold its cached logits, by temperature; without any it runs online.
+    pub logits: Vec<(f64, Key)>,
+}
+
+impl TeacherUse {
+    /// Nodes that are read.
+    pub fn nodes(&self) -> impl Iterator<Item = &Key> {
+        self.at.node().into_iter().chain(self.logits.iter().map(|(_, key)| key))
+    }
+}
+
+/// A teacher, and where its weights are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum TeacherAt {
+    /// It has a node.
+    Node {
+        /// That trained it, or looked at it.
+        node: Key,
+        /// Its architecture.
+        model: Arc<Model>,
+        /// Where its weights lie, if others have trained it, relative to the folder of the `.exp` file; `None`: in its node.
+        folder: Option<String>,
+    },
+    /// A checkpoint that is not at hand, by its declaration: such a phase can be planned, and not run.
+    Absent(String),
+}
+
+impl TeacherAt {
+    /// Its node.
+    pub fn node(&self) -> Option<&Key> {
+        match self {
+            TeacherAt::Node { node, .. } => Some(node),
+            TeacherAt::Absent(_) => None,
+        }
+    }
 }
 
 /// A cache of logits.
@@ -138,7 +171,7 @@ pub struct TeacherLogits {
     pub teacher: Key,
     /// Its architecture.
     pub model: Arc<Model>,
-    /// As in [`TeacherUse::folder`].
+    /// As in [`TeacherAt::Node`].
     pub folder: Option<String>,
     /// `All` or `Top`.
     pub cache: Cache,

@@ -25,8 +25,8 @@ pub struct PlannedRun {
     pub nodes: Vec<Key>,
     /// What is looked at, after how many steps, and the node that does it.
     pub probes: Vec<(ProbeKind, u64, Key)>,
-    /// The node of its teacher, if that is trained here.
-    pub teacher: Option<Key>,
+    /// Its teachers, as losses name them, and their nodes; a checkpoint that is not at hand has none.
+    pub teachers: Vec<(String, Option<Key>)>,
     /// Optimizer steps.
     pub steps: u64,
     /// Real tokens trained on.

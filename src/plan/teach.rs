@@ -8,18 +8,16 @@ use std::sync::Arc;
 use super::build::Builder;
 use super::cost::Cost;
 use super::error::PlanError;
-use super::key::{self, Taught};
+use super::key;
 use super::measure;
-use super::node::{Checkpoint, Key, Phase, TeacherLogits, TeacherUse, Work};
+use super::node::{Checkpoint, Key, Phase, TeacherAt, TeacherLogits, TeacherUse, Work};
 use super::proof;
 use super::settle::{Settled, Settler};
 use crate::budget::hub;
 use crate::budget::params::{FirstValue, ParamSpec, parameters, vocabulary, whole};
 use crate::budget::tokens::Count;
 use crate::data::facts::Found;
-use crate::study::{
-    Cache, Embedding, Measure, Metric, Model, Moment, Recipe, Schedule, Start, Study, Teacher, TeacherSource, Training,
-};
+use crate::study::{Cache, Data, Embedding, Measure, Metric, Model, Moment, Schedule, Start, Teacher, TeacherSource, Training};
 use crate::timeline::{Segment, Timeline};
 
 /// Seed of every teacher.
@@ -34,20 +32,39 @@ pub(super) struct Teachers {
     shards: BTreeMap<Key, u64>,
 }
 
-/// A teacher with a node.
-#[derive(Debug, Clone)]
-struct Known {
-    /// That trains it, or looks at it.
-    node: Key,
-    model: Arc<Model>,
-    /// Where its weights lie, if others have trained it.
-    folder: Option<String>,
+/// Caches serve all runs: how far they reach has to be known before the first is laid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pass {
+    /// Notes how far each is read.
+    Reach,
+    /// Lays teachers and caches.
+    Lay,
 }
 
-/// What a run has from its teacher.
+/// A teacher.
+#[derive(Debug, Clone)]
+struct Known {
+    at: TeacherAt,
+    /// Nodes of the teachers that it learns from, and of their caches.
+    behind: Vec<Key>,
+}
+
+/// Who learns: a model under a timeline.
+struct Student<'a> {
+    model: &'a Model,
+    timeline: &'a Timeline,
+    teachers: &'a [Arc<Teacher>],
+    /// Its KL is measured.
+    measured: bool,
+    data: &'a Arc<Data>,
+    world: usize,
+}
+
+/// What a run has from a teacher.
 #[derive(Debug)]
 pub(super) struct Lesson {
-    source: Source,
+    name: String,
+    known: Known,
     cache: Cache,
     /// The student takes tensors of it.
     lends: bool,
@@ -57,78 +74,66 @@ pub(super) struct Lesson {
     logits: Vec<(f64, Key)>,
 }
 
-#[derive(Debug)]
-enum Source {
-    AtHand(Known),
-    /// A checkpoint that is not there.
-    Absent(String),
-}
-
 impl Lesson {
-    /// Its nodes.
+    /// As losses name it.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+    /// All nodes that it takes.
     pub(super) fn nodes(&self) -> impl Iterator<Item = &Key> {
-        self.node().into_iter().chain(self.logits.iter().map(|(_, key)| key))
+        self.known.behind.iter().chain(self.node()).chain(self.logits.iter().map(|(_, key)| key))
     }
     /// The node of the teacher itself.
     pub(super) fn node(&self) -> Option<&Key> {
-        match &self.source {
-            Source::AtHand(known) => Some(&known.node),
-            Source::Absent(_) => None,
-        }
+        self.known.at.node()
     }
     /// The student hears its logits: in the loss, or in what is measured.
     fn speaks(&self, segment: &Segment) -> bool {
-        self.measured || segment.loss.is_taught()
+        self.measured || segment.loss.teachers().contains(&self.name.as_str())
     }
-    /// The node of the cache that a segment hears it through.
-    fn through(&self, segment: &Segment) -> Option<&Key> {
-        let wanted = segment.loss.temperature();
-        let found = self.logits.iter().find(|(temperature, _)| *temperature == wanted);
-        found.filter(|_| self.speaks(segment)).map(|(_, key)| key)
+    /// The temperatures at which it does.
+    fn temperatures(&self, segment: &Segment) -> Vec<f64> {
+        let mut all = segment.loss.temperatures_of(&self.name);
+        let measured = segment.loss.temperature_of(&self.name);
+        if self.measured && !all.contains(&measured) {
+            all.push(measured);
+        }
+        all
     }
-    /// For the phase of a segment that uses it; a checkpoint that is not there cannot be used.
+    /// For the phase of a segment that uses it.
     pub(super) fn used(&self, segment: &Segment) -> Option<TeacherUse> {
-        let Source::AtHand(Known { node, model, folder }) = &self.source else { return None };
-        (self.lends || self.speaks(segment)).then(|| TeacherUse {
-            node: node.clone(),
-            model: Arc::clone(model),
-            folder: folder.clone(),
-            logits: self.through(segment).cloned(),
-        })
-    }
-    /// For the key of that phase.
-    pub(super) fn taught(&self, segment: &Segment) -> Option<Taught<'_>> {
-        let cache = if self.speaks(segment) { self.cache } else { Cache::None };
-        (self.lends || self.speaks(segment)).then_some(match &self.source {
-            Source::AtHand(known) => Taught::Trained(&known.node, cache),
-            Source::Absent(path) => Taught::Checkpoint(path, cache),
+        let speaks = self.speaks(segment);
+        let temperatures = self.temperatures(segment);
+        (self.lends || speaks).then(|| TeacherUse {
+            name: self.name.clone(),
+            at: self.known.at.clone(),
+            cache: if speaks { self.cache } else { Cache::None },
+            logits: self.logits.iter().filter(|(temperature, _)| temperatures.contains(temperature)).cloned().collect(),
         })
     }
     /// FLOPs of the teacher beside a student that reads so much.
     pub(super) fn beside(&self, settler: &mut Settler<'_>, segment: &Segment, read: Option<&Count>) -> Option<f64> {
-        match &self.source {
-            _ if !self.speaks(segment) || self.through(segment).is_some() => Some(0.0),
-            Source::AtHand(known) => read.map(|read| settler.forward(&known.model, read)),
-            Source::Absent(_) => None,
+        match &self.known.at {
+            _ if !self.speaks(segment) => Some(0.0),
+            TeacherAt::Absent(_) => None,
+            TeacherAt::Node { .. } if self.cache != Cache::None => Some(0.0),
+            TeacherAt::Node { model, .. } => read.map(|read| settler.forward(model, read)),
         }
     }
-}
-
-fn measures_kl(study: &Study) -> bool {
-    study.measures.iter().any(|measure| measure.metric == Metric::Kl)
-}
-
-/// Temperatures at which a run hears its teacher's logits, in the loss or in what is measured, each with the shards that it reaches.
-fn heard(study: &Study, timeline: &Timeline) -> Vec<(f64, u64)> {
-    let mut all: Vec<(f64, u64)> = Vec::new();
-    for segment in timeline.segments.iter().filter(|segment| measures_kl(study) || segment.loss.is_taught()) {
-        let (temperature, reached) = (segment.loss.temperature(), segment.data.shard + 1);
-        match all.iter_mut().find(|(known, _)| *known == temperature) {
-            Some((_, shards)) => *shards = reached.max(*shards),
-            None => all.push((temperature, reached)),
+    /// Temperatures at which a run hears its logits, each with the shards that it reaches.
+    fn heard(&self, timeline: &Timeline) -> Vec<(f64, u64)> {
+        let mut all: Vec<(f64, u64)> = Vec::new();
+        for segment in &timeline.segments {
+            let reached = segment.data.shard + 1;
+            for temperature in self.temperatures(segment) {
+                match all.iter_mut().find(|(known, _)| *known == temperature) {
+                    Some((_, shards)) => *shards = reached.max(*shards),
+                    None => all.push((temperature, reached)),
+                }
+            }
         }
+        all
     }
-    all
 }
 
 /// Whether a student takes tensors of its teacher.
@@ -144,9 +149,6 @@ fn size_of(model: &Model) -> u64 {
 
 /// Everything that a student takes from its teacher is there, and fits.
 fn inherits(student: &Model, teacher: &str, its: &Model) -> Result<(), PlanError> {
-    if !borrows(student) {
-        return Ok(());
-    }
     let all = |model: &Model| {
         let (stack, block_ends) = whole(model);
         parameters(model, &stack, &block_ends)
@@ -167,89 +169,107 @@ fn inherits(student: &Model, teacher: &str, its: &Model) -> Result<(), PlanError
 }
 
 impl Builder<'_> {
-    /// Notes how far a run reads into the cache of its teacher, and lays the teacher.
-    pub(super) fn reach(&mut self, arm: usize, settled: &Settled) -> Result<(), PlanError> {
+    /// What the runs of an arm have from its teachers.
+    pub(super) fn arms_lessons(&mut self, arm: usize, settled: &Settled, pass: Pass) -> Result<Vec<Lesson>, PlanError> {
         let recipe = &self.study.arms[arm].recipe;
-        let Some(teacher) = &recipe.teacher else { return Ok(()) };
-        let Some(Known { node: key, model, .. }) = self.teacher(teacher, recipe, settled.world)? else { return Ok(()) };
-        let heard = heard(self.study, &settled.timeline);
-        let (own, its) = (vocabulary(&settled.model), vocabulary(&model));
-        if !heard.is_empty() && own != its {
-            let (student, teacher) = (settled.model.name.clone(), teacher.name.clone());
-            return Err(PlanError::Vocabularies { student, own, teacher, its });
-        }
-        inherits(&settled.model, &teacher.name, &model)?;
-        for (temperature, last) in heard.into_iter().filter(|_| teacher.cache != Cache::None) {
-            let reached = self.settler.worlds[settled.world].shards().map_or(last, |count| last.min(count));
-            let cache = self.cache_of(recipe, &key, (teacher.cache, temperature), settled.world);
-            let shards = self.teachers.shards.entry(cache).or_insert(0);
-            *shards = reached.max(*shards);
-        }
-        Ok(())
-    }
-
-    /// What a run of an arm has from its teacher.
-    pub(super) fn lesson(&mut self, arm: usize, settled: &Settled) -> Result<Option<Lesson>, PlanError> {
-        let recipe = &self.study.arms[arm].recipe;
-        let Some(teacher) = &recipe.teacher else { return Ok(None) };
-        let cache = teacher.cache;
-        let source = match (self.teacher(teacher, recipe, settled.world)?, &teacher.source) {
-            (Some(known), _) => Source::AtHand(known),
-            (None, TeacherSource::Checkpoint(path)) => Source::Absent(path.clone()),
-            (None, TeacherSource::Trained { .. }) => return Ok(None),
+        let student = Student {
+            model: &settled.model,
+            timeline: &settled.timeline,
+            teachers: &recipe.teachers,
+            measured: self.study.measures.iter().any(|measure| measure.metric == Metric::Kl),
+            data: &recipe.data,
+            world: settled.world,
         };
-        let mut logits = Vec::new();
-        if let Source::AtHand(known) = &source
-            && cache != Cache::None
-        {
-            for (temperature, _) in heard(self.study, &settled.timeline) {
-                logits.push((temperature, self.logits(recipe, known, (cache, temperature), settled.world)));
-            }
-        }
-        Ok(Some(Lesson { source, cache, lends: borrows(&settled.model), measured: measures_kl(self.study), logits }))
+        self.lessons(&student, pass)
     }
 
-    /// Lays the node of a teacher; `None` for a checkpoint that is not there.
-    fn teacher(&mut self, teacher: &Arc<Teacher>, recipe: &Recipe, world: usize) -> Result<Option<Known>, PlanError> {
+    /// What a student has from its teachers, who fit it.
+    fn lessons(&mut self, student: &Student<'_>, pass: Pass) -> Result<Vec<Lesson>, PlanError> {
+        let mut lessons = Vec::with_capacity(student.teachers.len());
+        for (place, teacher) in student.teachers.iter().enumerate() {
+            let is_first = place == 0;
+            let mut lesson = Lesson {
+                name: teacher.name.clone(),
+                known: self.teacher(teacher, student.data, student.world, pass)?,
+                cache: teacher.cache,
+                lends: is_first && borrows(student.model),
+                measured: is_first && student.measured,
+                logits: Vec::new(),
+            };
+            if let TeacherAt::Node { node, model, folder } = &lesson.known.at {
+                let (own, its) = (vocabulary(student.model), vocabulary(model));
+                if own != its && student.timeline.segments.iter().any(|segment| lesson.speaks(segment)) {
+                    let (student, teacher) = (student.model.name.clone(), teacher.name.clone());
+                    return Err(PlanError::Vocabularies { student, own, teacher, its });
+                }
+                if lesson.lends {
+                    inherits(student.model, &teacher.name, model)?;
+                }
+                if teacher.cache != Cache::None {
+                    for (temperature, last) in lesson.heard(student.timeline) {
+                        let (corpus, data) = (self.settler.worlds[student.world].key.clone(), Arc::clone(student.data));
+                        let (node, model, folder) = (node.clone(), Arc::clone(model), folder.clone());
+                        let cache = teacher.cache;
+                        let of = TeacherLogits { corpus, data, teacher: node, model, folder, cache, temperature, shards: last };
+                        match pass {
+                            Pass::Reach => self.reach(&of, student.world),
+                            Pass::Lay => lesson.logits.push((temperature, self.logits(of, &teacher.name, student.world))),
+                        }
+                    }
+                }
+            }
+            lessons.push(lesson);
+        }
+        Ok(lessons)
+    }
+
+    /// A teacher, and its node in the graph where that is being laid.
+    fn teacher(&mut self, teacher: &Arc<Teacher>, data: &Arc<Data>, world: usize, pass: Pass) -> Result<Known, PlanError> {
         let at = (Arc::as_ptr(teacher), world);
-        if let Some(known) = self.teachers.known.get(&at) {
-            return Ok(Some(known.clone()));
+        if let Some(known) = self.teachers.known.get(&at)
+            && (pass == Pass::Reach || known.at.node().is_none_or(|node| self.graph.has(node)))
+        {
+            return Ok(known.clone());
         }
         let known = match &teacher.source {
-            TeacherSource::Checkpoint(folder) => self.imported(teacher, folder, recipe, world)?,
-            TeacherSource::Trained { model, training, steps } => {
-                Some(self.trained(teacher, (model, training, *steps), recipe, world)?)
+            TeacherSource::Checkpoint(folder) => {
+                Known { at: self.imported(teacher, folder, data, world, pass)?, behind: Vec::new() }
+            }
+            TeacherSource::Trained { model, training, steps, teachers } => {
+                self.trained(teacher, (model, training, *steps, teachers), data, world, pass)?
             }
         };
-        self.teachers.known.extend(known.clone().map(|known| (at, known)));
+        self.teachers.known.insert(at, known.clone());
         Ok(known)
     }
 
-    /// Lays the node that looks at a checkpoint, if it is there.
-    fn imported(&mut self, teacher: &Teacher, folder: &str, recipe: &Recipe, world: usize) -> Result<Option<Known>, PlanError> {
+    /// One that others have trained.
+    fn imported(
+        &mut self,
+        teacher: &Teacher,
+        folder: &str,
+        data: &Arc<Data>,
+        world: usize,
+        pass: Pass,
+    ) -> Result<TeacherAt, PlanError> {
         let refused = |reason: String| PlanError::Weights { of: format!("the teacher `{}`", teacher.name), reason };
         let found = match self.settler.checkpoint(folder) {
             Some(Found::Known(found)) => found.clone(),
             Some(Found::Broken(reason)) => return Err(refused(reason.clone())),
-            Some(Found::Absent(_)) | None => return Ok(None),
+            Some(Found::Absent(_)) | None => return Ok(TeacherAt::Absent(folder.to_owned())),
         };
         hub::compare(&found.model, &found.weights.tensors).map_err(|reason| refused(format!("`{folder}`: {reason}")))?;
         let model = Arc::new(found.model);
         let (corpus, needed) = (self.settler.worlds[world].key.clone(), self.settler.worlds[world].vocabulary());
         let size = vocabulary(&model);
         if let Some(needed) = needed.filter(|needed| *needed > size) {
-            return Err(PlanError::Vocabulary { model: teacher.name.clone(), size, data: recipe.data.name.clone(), needed });
+            return Err(PlanError::Vocabulary { model: teacher.name.clone(), size, data: data.name.clone(), needed });
         }
         let content = found.weights.content;
-        let checkpoint = Checkpoint {
-            folder: folder.to_owned(),
-            content,
-            model: Arc::clone(&model),
-            corpus: corpus.clone(),
-            data: Arc::clone(&recipe.data),
-        };
+        let (folder, data) = (folder.to_owned(), Arc::clone(data));
+        let checkpoint = Checkpoint { folder: folder.clone(), content, model: Arc::clone(&model), corpus: corpus.clone(), data };
         let key = key::checkpoint(&checkpoint, &proof::shape_whole(&model));
-        if !self.graph.has(&key) {
+        if pass == Pass::Lay && !self.graph.has(&key) {
             let held = self.settler.worlds[world].covered(0);
             let cost = Cost {
                 flops_teacher: held.as_ref().map(|held| self.settler.forward(&model, held)),
@@ -259,16 +279,17 @@ impl Builder<'_> {
             let label = || format!("teacher {}", teacher.name);
             self.lay(&key, cost, label, vec![corpus], Work::Checkpoint(Box::new(checkpoint)));
         }
-        Ok(Some(Known { node: key, model, folder: Some(folder.to_owned()) }))
+        Ok(TeacherAt::Node { node: key, model, folder: Some(folder) })
     }
 
-    /// Lays the node that trains a teacher.
+    /// One that we train.
     fn trained(
         &mut self,
         teacher: &Teacher,
-        (model, training, steps): (&Arc<Model>, &Arc<Training>, u64),
-        recipe: &Recipe,
+        (model, training, steps, teachers): (&Arc<Model>, &Arc<Training>, u64, &[Arc<Teacher>]),
+        data: &Arc<Data>,
         world: usize,
+        pass: Pass,
     ) -> Result<Known, PlanError> {
         let model = self.settler.model(model, world)?;
         let schedule =
@@ -277,68 +298,79 @@ impl Builder<'_> {
             .settler
             .timeline(&schedule, &model, training, (world, SEED), None)
             .map_err(|error| PlanError::Teacher { teacher: teacher.name.clone(), error })?;
+        let student = Student { model: &model, timeline: &timeline, teachers, measured: false, data, world };
+        let lessons = self.lessons(&student, pass)?;
         let read = self.settler.count(world, training, SEED, &timeline.segments).and_then(|counts| counts.first().copied());
         let corpus = self.settler.worlds[world].key.clone();
         let measured = [Measure { metric: Metric::ValidationCe, every: steps.max(1) }];
         let mut last = None;
         let transitions = self.settler.transitions(&model, &training.optimizer, &timeline.segments);
-        for (segment, transition) in timeline.segments.into_iter().zip(transitions) {
-            let price = self.settler.price(&model, training, &recipe.data, &segment, read.as_ref());
-            let cost = Cost {
-                flops_student: Some(0.0),
-                flops_student_with_head: Some(0.0),
-                flops_teacher: price.flops_student_with_head,
-                ..price
-            };
-            let shape = self.settler.shape(&model, &segment);
+        for (segment, transition) in timeline.segments.iter().zip(transitions) {
+            let shape = self.settler.shape(&model, segment);
             let phase = Phase {
                 seed: SEED,
                 corpus: corpus.clone(),
-                data: Arc::clone(&recipe.data),
+                data: Arc::clone(data),
                 model: Arc::clone(&model),
                 training: Arc::clone(training),
                 parent: None,
-                measures: measure::measures(&measured, &segment, false),
-                segment,
+                measures: measure::measures(&measured, segment, false),
+                segment: segment.clone(),
                 transition,
-                teacher: None,
+                teachers: lessons.iter().filter_map(|lesson| lesson.used(segment)).collect(),
             };
-            let key = key::phase("teacher", &phase, &shape, None);
-            self.lay(&key, cost, || format!("teacher {}", teacher.name), vec![corpus.clone()], Work::Teacher(Box::new(phase)));
+            let key = key::phase("teacher", &phase, &shape);
+            if pass == Pass::Lay && !self.graph.has(&key) {
+                let price = self.settler.price(&model, training, data, segment, read.as_ref());
+                let beside: Option<f64> =
+                    lessons.iter().map(|lesson| lesson.beside(&mut self.settler, segment, read.as_ref())).sum();
+                let cost = Cost {
+                    flops_student: Some(0.0),
+                    flops_student_with_head: Some(0.0),
+                    flops_teacher: price.flops_student_with_head.zip(beside).map(|(own, beside)| own + beside),
+                    ..price
+                };
+                let taught = phase.teachers.iter().flat_map(TeacherUse::nodes).cloned();
+                let needs = [corpus.clone()].into_iter().chain(taught).collect();
+                self.lay(&key, cost, || format!("teacher {}", teacher.name), needs, Work::Teacher(Box::new(phase)));
+            }
             last = Some(key);
         }
+        let behind = lessons.iter().flat_map(Lesson::nodes).cloned().collect();
         let node = last.expect("this is a bug in xrun: a schedule without a segment");
-        Ok(Known { node, model, folder: None })
+        Ok(Known { at: TeacherAt::Node { node, model, folder: None }, behind })
     }
 
     /// A cache by everything but its reach.
-    fn cache_of(&self, recipe: &Recipe, teacher: &Key, (cache, temperature): (Cache, f64), world: usize) -> Key {
-        let corpus = &self.settler.worlds[world].key;
-        key::logits(corpus, &recipe.data, teacher, cache, temperature, 0)
+    fn cache_of(of: &TeacherLogits) -> Key {
+        key::logits(&of.corpus, &of.data, &of.teacher, of.cache, of.temperature, 0)
     }
 
-    fn logits(&mut self, recipe: &Recipe, known: &Known, (cache, temperature): (Cache, f64), world: usize) -> Key {
-        let Known { node: teacher, model, folder } = known;
-        let shards = self.teachers.shards.get(&self.cache_of(recipe, teacher, (cache, temperature), world)).copied().unwrap_or(1);
-        let corpus = self.settler.worlds[world].key.clone();
-        let key = key::logits(&corpus, &recipe.data, teacher, cache, temperature, shards);
+    /// Notes that a cache is read as far as it says.
+    fn reach(&mut self, of: &TeacherLogits, world: usize) {
+        let reached = self.settler.worlds[world].shards().map_or(of.shards, |count| of.shards.min(count));
+        let shards = self.teachers.shards.entry(Self::cache_of(of)).or_insert(0);
+        *shards = reached.max(*shards);
+    }
+
+    /// Lays a cache that reaches as far as anyone reads.
+    fn logits(&mut self, of: TeacherLogits, name: &str, world: usize) -> Key {
+        let shards = self.teachers.shards.get(&Self::cache_of(&of)).copied().unwrap_or(1);
+        let of = TeacherLogits { shards, ..of };
+        let key = key::logits(&of.corpus, &of.data, &of.teacher, of.cache, of.temperature, shards);
         if !self.graph.has(&key) {
             let covered = self.settler.worlds[world].covered(shards);
-            let each = match cache {
-                Cache::Top(top) if top < vocabulary(model) => 8 * top as u64 + 4,
-                Cache::Top(_) | Cache::All | Cache::None => 4 * vocabulary(model) as u64,
+            let each = match of.cache {
+                Cache::Top(top) if top < vocabulary(&of.model) => 8 * top as u64 + 4,
+                Cache::Top(_) | Cache::All | Cache::None => 4 * vocabulary(&of.model) as u64,
             };
             let cost = Cost {
-                flops_teacher: covered.as_ref().map(|covered| self.settler.forward(model, covered)),
-                disk: covered.map(|covered| covered.sequences * recipe.data.context as u64 * each),
+                flops_teacher: covered.as_ref().map(|covered| self.settler.forward(&of.model, covered)),
+                disk: covered.map(|covered| covered.sequences * of.data.context as u64 * each),
                 ..Cost::nothing()
             };
-            let (model, data) = (Arc::clone(model), Arc::clone(&recipe.data));
-            let label = format!("logits of {}", recipe.teacher.as_ref().map_or("the teacher", |teacher| &teacher.name));
-            let needs = vec![corpus.clone(), teacher.clone()];
-            let (teacher, folder) = (teacher.clone(), folder.clone());
-            let work = TeacherLogits { corpus, data, teacher, model, folder, cache, temperature, shards };
-            self.lay(&key, cost, || label, needs, Work::TeacherLogits(Box::new(work)));
+            let needs = vec![of.corpus.clone(), of.teacher.clone()];
+            self.lay(&key, cost, || format!("logits of {name}"), needs, Work::TeacherLogits(Box::new(of)));
         }
         key
     }

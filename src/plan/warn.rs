@@ -49,7 +49,7 @@ pub(super) fn warnings(study: &Study, worlds: &[World], runs: &[PlannedRun], gra
                 ));
             }
         }
-        let taught = recipe.teacher.is_some();
+        let taught = !recipe.teachers.is_empty();
         if !taught && study.measures.iter().any(|measure| measure.metric == Metric::Kl) {
             warnings.push(format!("{} has no teacher: kl is not measured", run.name));
         }
@@ -92,9 +92,8 @@ pub(super) fn obstacles(study: &Study, graph: &Graph) -> Vec<String> {
     }
     let found =
         |path: &str| graph.all().any(|(node, _)| matches!(&node.work, Work::Checkpoint(checkpoint) if checkpoint.folder == path));
-    for recipe in study.arms.iter().map(|arm| &arm.recipe) {
-        if let Some(teacher) = &recipe.teacher
-            && let TeacherSource::Checkpoint(path) = &teacher.source
+    for teacher in study.arms.iter().flat_map(|arm| arm.recipe.all_teachers()) {
+        if let TeacherSource::Checkpoint(path) = &teacher.source
             && !found(path)
         {
             reasons.push(format!("the teacher `{}`, the checkpoint \"{path}\", is not at hand", teacher.name));

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use crate::study::training::Shape;
 use crate::study::{
-    Action, Cache, Ffn, Floor, Init, Layout, Loss, LossTerm, NormKind, Optimizer, Positions, Recipe, Shard, TeacherSource,
-    Training, Warmup,
+    Action, Cache, Ffn, Floor, Init, Layout, Loss, LossTerm, NormKind, Optimizer, Positions, Recipe, Shard, Teacher,
+    TeacherSource, Training, Warmup,
 };
 
 use super::number::{self, listed, plural};
@@ -104,22 +104,9 @@ fn training(recipe: &Recipe) -> String {
     let clip = training
         .clip
         .map_or_else(|| "without clipping".to_owned(), |clip| format!("gradients clipped to a global norm of {clip}"));
-    let teacher = recipe.teacher.as_ref().map_or_else(String::new, |teacher| {
-        let cache = match teacher.cache {
-            Cache::None => "run online",
-            Cache::All => "all log-probabilities cached",
-            Cache::Top(k) => {
-                return format!(
-                    " The teacher {} is {}; its top {k} log-probabilities are cached.",
-                    teacher.name,
-                    source(&teacher.source)
-                );
-            }
-        };
-        format!(" The teacher {} is {}, {cache}.", teacher.name, source(&teacher.source))
-    });
+    let teachers: String = recipe.all_teachers().into_iter().map(|teacher| self::teacher(teacher)).collect();
     format!(
-        "It reads {} in sequences of {} tokens ({layout}{shard}), {} a step, and minimises {} by {}, {clip}.{teacher}",
+        "It reads {} in sequences of {} tokens ({layout}{shard}), {} a step, and minimises {} by {}, {clip}.{teachers}",
         data.name,
         number::exact(data.context as u64),
         plural(training.batch.sequences, "sequence"),
@@ -155,11 +142,21 @@ fn optimizer(training: &Training) -> String {
     }
 }
 
+fn teacher(teacher: &Teacher) -> String {
+    let (name, source) = (&teacher.name, source(&teacher.source));
+    match teacher.cache {
+        Cache::None => format!(" The teacher {name} is {source}, run online."),
+        Cache::All => format!(" The teacher {name} is {source}, all log-probabilities cached."),
+        Cache::Top(k) => format!(" The teacher {name} is {source}; its top {k} log-probabilities are cached."),
+    }
+}
+
 fn source(source: &TeacherSource) -> String {
     match source {
-        TeacherSource::Trained { model, steps, .. } => {
+        TeacherSource::Trained { model, steps, training, teachers } => {
+            let learns = if teachers.is_empty() { String::new() } else { format!(" to minimise {}", loss(&training.loss)) };
             format!(
-                "a model of {} and width {} trained for {}",
+                "a model of {} and width {} trained for {}{learns}",
                 plural(model.layers as u64, "layer"),
                 model.width,
                 plural(*steps, "step")

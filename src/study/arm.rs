@@ -40,6 +40,19 @@ pub struct Arm {
     pub recipe: Recipe,
 }
 
+impl Recipe {
+    /// Its teachers and those behind them, these first, each once.
+    pub fn all_teachers(&self) -> Vec<&Arc<Teacher>> {
+        let mut all: Vec<&Arc<Teacher>> = Vec::new();
+        for teacher in self.teachers.iter().flat_map(|teacher| [teacher.behind(), vec![teacher]].concat()) {
+            if !all.contains(&teacher) {
+                all.push(teacher);
+            }
+        }
+        all
+    }
+}
+
 /// How a control came about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Control {
@@ -71,6 +84,7 @@ pub struct Recipe {
     pub training: Arc<Training>,
     /// What happens when.
     pub schedule: Arc<Schedule>,
-    /// Whose logits, embedding or head are used; `None` where neither the loss nor the model names one.
-    pub teacher: Option<Arc<Teacher>>,
+    /// Whose logits, embedding or head are used, in the order in which losses name them. The first lends what the model takes, and the KL is
+    /// measured against it.
+    pub teachers: Vec<Arc<Teacher>>,
 }

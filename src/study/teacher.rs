@@ -19,6 +19,14 @@ pub struct Teacher {
     pub cache: Cache,
 }
 
+impl Teacher {
+    /// The teachers that it learns from, theirs before them.
+    pub fn behind(&self) -> Vec<&Arc<Teacher>> {
+        let TeacherSource::Trained { teachers, .. } = &self.source else { return Vec::new() };
+        teachers.iter().flat_map(|teacher| [teacher.behind(), vec![teacher]].concat()).collect()
+    }
+}
+
 /// Where the weights come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum TeacherSource {
@@ -30,6 +38,9 @@ pub enum TeacherSource {
         training: Arc<Training>,
         /// For how long.
         steps: u64,
+        /// Its own teachers, as in a recipe.
+        #[serde(default)]
+        teachers: Vec<Arc<Teacher>>,
     },
     /// `checkpoint "Qwen3-8B-Base"`: a Hugging Face folder, relative to the folder of the `.exp` file.
     Checkpoint(String),

@@ -124,9 +124,32 @@ impl Loss {
         self.terms.iter().any(|(_, term)| term.teacher().is_some())
     }
 
-    /// The temperature of its first term that has one; 1 without.
-    pub fn temperature(&self) -> f64 {
-        self.terms.iter().find_map(|(_, term)| term.temperature()).unwrap_or(1.0)
+    /// The teachers that it names, each once.
+    pub fn teachers(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        for name in self.terms.iter().filter_map(|(_, term)| term.teacher()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// The temperatures at which it hears a teacher, each once; none for logits as they are.
+    pub fn temperatures_of(&self, teacher: &str) -> Vec<f64> {
+        let mut all = Vec::new();
+        let heard = self.terms.iter().map(|(_, term)| term).filter(|term| term.teacher() == Some(teacher));
+        for temperature in heard.filter_map(LossTerm::temperature) {
+            if !all.contains(&temperature) {
+                all.push(temperature);
+            }
+        }
+        all
+    }
+
+    /// The first of them, at which the KL to a teacher is measured; 1 where there is none.
+    pub fn temperature_of(&self, teacher: &str) -> f64 {
+        self.temperatures_of(teacher).first().copied().unwrap_or(1.0)
     }
 }
 

@@ -41,8 +41,8 @@ pub fn evaluate<E: Real, D: Device<E>, O: Operations<E, D>>(
         ce += counted(&own, &batch.counted);
         each(&batch, &own);
         if let Some((teacher, temperature)) = teacher {
-            let said = teacher.about::<O>(device, &batch, Part::Holdout)?;
-            let apart = ops.apart(&mut NoneTape, &logits, &said, Divergence::Kl, temperature).map_err(refused)?;
+            let said = teacher.about::<O>(device, (&batch, Part::Holdout), |other| other == temperature)?;
+            let apart = ops.apart(&mut NoneTape, &logits, said.at(temperature)?, Divergence::Kl, temperature).map_err(refused)?;
             kl += counted(&apart.as_vec(), &batch.counted);
         }
         tokens += batch.tokens();

@@ -21,32 +21,42 @@ pub enum Term {
         divergence: Divergence,
         /// τ.
         temperature: f64,
+        /// Which of those that are heard.
+        teacher: usize,
     },
     /// Squares of differences of logits.
     Squares {
         /// Its factor.
         factor: f64,
+        /// As above.
+        teacher: usize,
     },
 }
 
 impl Term {
-    /// Whether a teacher has a say in it.
-    pub fn is_taught(&self) -> bool {
-        !matches!(self, Term::CrossEntropy { .. })
+    /// The teacher that has a say in it.
+    pub fn teacher(&self) -> Option<usize> {
+        match self {
+            Term::CrossEntropy { .. } => None,
+            Term::Apart { teacher, .. } | Term::Squares { teacher, .. } => Some(*teacher),
+        }
     }
 }
 
-/// The terms of a loss.
-pub fn terms(loss: &Loss) -> Vec<Term> {
+/// The terms of a loss; `heard`: the names of the teachers that are heard, the loss' own among them.
+pub fn terms(loss: &Loss, heard: &[&str]) -> Vec<Term> {
     let term = |(factor, term): &(f64, LossTerm)| {
-        let apart =
-            |divergence, temperature: f64| Term::Apart { factor: factor * temperature * temperature, divergence, temperature };
+        let teacher = term.teacher().and_then(|name| heard.iter().position(|heard| *heard == name)).unwrap_or(heard.len());
+        let apart = |divergence, temperature: f64| {
+            let factor = factor * temperature * temperature;
+            Term::Apart { factor, divergence, temperature, teacher }
+        };
         match *term {
             LossTerm::CrossEntropy => Term::CrossEntropy { factor: *factor },
             LossTerm::Kl { temperature, .. } => apart(Divergence::Kl, temperature),
             LossTerm::ReverseKl { temperature, .. } => apart(Divergence::ReverseKl, temperature),
             LossTerm::Jsd { temperature, beta, .. } => apart(Divergence::Jsd { beta }, temperature),
-            LossTerm::Mse { .. } => Term::Squares { factor: *factor },
+            LossTerm::Mse { .. } => Term::Squares { factor: *factor, teacher },
         }
     };
     loss.terms.iter().map(term).collect()

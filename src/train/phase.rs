@@ -22,7 +22,7 @@ use super::{Checkpoint, Meta, disk, evaluate};
 use crate::budget::params::{parameters, vocabulary};
 use crate::data::{Batch, Reader};
 use crate::model::{Network, Without};
-use crate::plan::node::{Phase, TeacherUse};
+use crate::plan::node::{Phase, TeacherAt, TeacherUse};
 use crate::run::record::{DOCUMENTS, METRICS, Real};
 use crate::run::worker::{Desk, Failure, Outcome, Progress};
 use crate::study::Metric;
@@ -41,7 +41,9 @@ struct Run<'a, D: Home> {
     device: &'a D,
     phase: &'a Phase,
     reader: Reader,
-    teacher: Option<Teacher<f32, D>>,
+    /// Those that are heard, and their names.
+    teachers: Vec<Teacher<f32, D>>,
+    heard: Vec<&'a str>,
     terms: Vec<Term>,
     learning: Learning,
     groups: indexmap::IndexMap<String, crate::budget::params::Group>,
@@ -76,8 +78,11 @@ impl<'a, D: Home> Run<'a, D> {
         let reader = Reader::open(&(desk.finished)(&phase.corpus), &phase.data)
             .map_err(|error| Failure::Input(format!("the corpus: {error}")))?
             .relaid(segment.data.context);
-        let terms = terms(&segment.loss);
-        let teacher = open_teacher(device, phase, &terms, folder, desk)?;
+        let heard = heard(phase)?;
+        let teachers =
+            heard.iter().map(|teacher| open_teacher(device, phase, teacher, folder, desk)).collect::<Result<_, _>>()?;
+        let heard: Vec<&str> = heard.into_iter().map(|teacher| teacher.name.as_str()).collect();
+        let terms = terms(&segment.loss, &heard);
         let resumed = match Checkpoint::load(&desk.folder.join(PARTIAL)) {
             // A partial that does not fit is one that the disk has damaged: the phase starts over.
             Ok(partial) => Some(partial).filter(|partial| {
@@ -109,17 +114,32 @@ impl<'a, D: Home> Run<'a, D> {
                 if parent.as_ref().is_some_and(|parent| !optimizer.fits(&groups, parent)) {
                     return Err(Failure::Input("the phase before was trained by another optimizer".to_owned()));
                 }
-                let lies = |teacher: &TeacherUse| match &teacher.folder {
-                    Some(lies) => Lies::Folder(folder.join(lies)),
-                    None => Lies::Node((desk.finished)(&teacher.node)),
+                let lies = |teacher: &TeacherUse| match &teacher.at {
+                    TeacherAt::Node { folder: Some(lies), .. } => Some(Lies::Folder(folder.join(lies))),
+                    TeacherAt::Node { node, .. } => Some(Lies::Node((desk.finished)(node))),
+                    TeacherAt::Absent(_) => None,
                 };
-                let sources = Sources::new(phase.teacher.as_ref().map(lies), folder.to_owned());
+                let sources = Sources::new(phase.teachers.first().and_then(lies), folder.to_owned());
                 let state = begin(device, phase.seed, &specs, segment, &learning, parent.as_ref(), &sources)?;
                 holds(&phase.transition, segment, &specs, &learning, &state)?;
                 (state, segment.steps.start, Counts::default(), Metrics::open(desk.folder, 0)?)
             }
         };
-        Ok(Self { device, phase, reader, teacher, terms, learning, groups, state, step, counts, pace: Pace::default(), metrics })
+        Ok(Self {
+            device,
+            phase,
+            reader,
+            teachers,
+            heard,
+            terms,
+            learning,
+            groups,
+            state,
+            step,
+            counts,
+            pace: Pace::default(),
+            metrics,
+        })
     }
 
     fn go(mut self, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
@@ -146,8 +166,8 @@ impl<'a, D: Home> Run<'a, D> {
                 micro: phase.training.batch.micro as usize,
                 stop: desk.stop,
             };
-            let teacher = self.teacher.as_ref();
-            let seen = step::<f32, D, D::Operations>(&setting, &mut self.state, teacher, &batch, (self.step, lr))?;
+            let teachers = &self.teachers;
+            let seen = step::<f32, D, D::Operations>(&setting, &mut self.state, teachers, &batch, (self.step, lr))?;
             let Some(seen) = seen else { return self.interrupted(desk) };
             values.insert(Metric::TrainLoss.name().to_owned(), Real(seen.loss));
             values.insert(Metric::GradNorm.name().to_owned(), Real(seen.grad_norm));
@@ -241,10 +261,12 @@ impl<'a, D: Home> Run<'a, D> {
         let (all, at_once) = (self.reader.holdout_sequences(), self.phase.training.batch.micro.max(1));
         let starts = (0..all).step_by(at_once as usize);
         let batches = starts.take_while(|_| !desk.stopping()).map(|start| self.reader.holdout(start..(start + at_once).min(all)));
-        let teacher = match (&self.teacher, kl) {
-            (Some(teacher), true) => Some((teacher, segment.loss.temperature())),
-            (None, true) => return Err(Failure::Input("kl is measured, but there is no teacher".to_owned())),
-            (_, false) => None,
+        let teacher = match self.phase.teachers.first().filter(|_| kl) {
+            Some(first) => {
+                let heard = self.heard.iter().position(|name| *name == first.name).and_then(|place| self.teachers.get(place));
+                heard.map(|teacher| (teacher, segment.loss.temperature_of(&first.name)))
+            }
+            None => None,
         };
         let seen = evaluate(&network, self.device, batches, teacher, Without::Nothing, each)?;
         let mut add = |metric: Metric, wanted: bool, value: f64| {
@@ -263,38 +285,48 @@ fn optimizer(phase: &Phase) -> Optimizer {
     Optimizer { rule: phase.training.optimizer, clip: phase.training.clip }
 }
 
+/// The teachers that a phase hears: those of its loss, and the first where its KL is measured.
+fn heard(phase: &Phase) -> Result<Vec<&TeacherUse>, Failure> {
+    let missing = |what: &str| Failure::Input(format!("{what}, but there is no teacher"));
+    let mut names = phase.segment.loss.teachers();
+    if phase.measures.iter().any(|(metric, _)| *metric == Metric::Kl) {
+        let first = phase.teachers.first().ok_or_else(|| missing("kl is measured"))?.name.as_str();
+        if !names.contains(&first) {
+            names.push(first);
+        }
+    }
+    let known = |name: &str| phase.teachers.iter().find(|teacher| teacher.name == name);
+    names.into_iter().map(|name| known(name).ok_or_else(|| missing("the loss has a teacher's term"))).collect()
+}
+
 fn open_teacher<D: Home>(
     device: &D,
     phase: &Phase,
-    terms: &[Term],
+    teacher: &TeacherUse,
     folder: &Path,
     desk: &Desk<'_>,
-) -> Result<Option<Teacher<f32, D>>, Failure> {
-    let spoken = terms.iter().any(Term::is_taught) || phase.measures.iter().any(|(metric, _)| *metric == Metric::Kl);
-    if !spoken {
-        return Ok(None);
-    }
-    let Some(teacher) = &phase.teacher else {
-        return Err(Failure::Input("the loss has a teacher's term, but there is no teacher".to_owned()));
+) -> Result<Teacher<f32, D>, Failure> {
+    let (node, model, lies) = match &teacher.at {
+        TeacherAt::Node { node, model, folder } => (node, model, folder),
+        TeacherAt::Absent(path) => return Err(Failure::Input(format!("the teacher, the checkpoint \"{path}\", is not at hand"))),
     };
-    let (own, its) = (vocabulary(&phase.model), vocabulary(&teacher.model));
+    let (own, its) = (vocabulary(&phase.model), vocabulary(model));
     if own != its {
         return Err(Failure::Input(format!("the student has {own} token types, the teacher {its}")));
     }
-    Ok(Some(match &teacher.logits {
-        Some(key) => {
-            if phase.segment.data.context.is_some() && phase.segment.loss.is_taught() {
-                let text = "the teacher's cache keeps its word on sequences of the data's own context, and these have another";
-                return Err(Failure::Input(text.to_owned()));
-            }
-            let folder = (desk.finished)(key);
-            Teacher::Cached(Logits::open(&folder, own, phase.data.context, phase.segment.loss.temperature())?)
-        }
-        None => {
-            let (node, lies) = ((desk.finished)(&teacher.node), teacher.folder.as_ref().map(|lies| folder.join(lies)));
-            Teacher::Online(Box::new(OnlineTeacher::load(device, &teacher.model, &node, lies.as_deref())?))
-        }
-    }))
+    if teacher.logits.is_empty() {
+        let (node, lies) = ((desk.finished)(node), lies.as_ref().map(|lies| folder.join(lies)));
+        return Ok(Teacher::Online(Box::new(OnlineTeacher::load(device, model, &node, lies.as_deref())?)));
+    }
+    if phase.segment.data.context.is_some() && phase.segment.loss.teachers().contains(&teacher.name.as_str()) {
+        let text = "the teacher's cache keeps its word on sequences of the data's own context, and these have another";
+        return Err(Failure::Input(text.to_owned()));
+    }
+    let mut caches = Vec::with_capacity(teacher.logits.len());
+    for (temperature, key) in &teacher.logits {
+        caches.push((*temperature, Logits::open(&(desk.finished)(key), own, phase.data.context, *temperature)?));
+    }
+    Ok(Teacher::Cached(caches))
 }
 
 /// Removes every file of `folder` but those named.

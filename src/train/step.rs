@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use super::loss::Term;
 use super::optimizer::{Moments, Optimizer};
 use super::sets::Learning;
-use super::teacher::Teacher;
+use super::teacher::{Said, Teacher};
 use super::{Checkpoint, Meta, refused};
 use crate::budget::params::{Group, ParamSpec, timed, used_at, vocabulary};
 use crate::data::Batch;
@@ -108,11 +108,11 @@ pub struct Stepped {
 pub fn step<E: Real, D: Device<E>, O: Operations<E, D>>(
     setting: &Setting<'_, D>,
     state: &mut State<E, D>,
-    teacher: Option<&Teacher<E, D>>,
+    teachers: &[Teacher<E, D>],
     batch: &Batch,
     (step, lr): (u64, f64),
 ) -> Result<Option<Stepped>, Failure> {
-    let Some((loss, gradients)) = gradients::<E, D, O>(setting, state, teacher, batch, step)? else { return Ok(None) };
+    let Some((loss, gradients)) = gradients::<E, D, O>(setting, state, teachers, batch, step)? else { return Ok(None) };
     let squares: f64 = gradients.values().map(|gradient| O::default().sum_of_squares(gradient)).sum();
     let grad_norm = libm::sqrt(squares);
     if !loss.is_finite() || !grad_norm.is_finite() {
@@ -136,7 +136,7 @@ pub type Slopes<E, D> = (f64, ByName<E, D>);
 pub fn gradients<E: Real, D: Device<E>, O: Operations<E, D>>(
     setting: &Setting<'_, D>,
     state: &State<E, D>,
-    teacher: Option<&Teacher<E, D>>,
+    teachers: &[Teacher<E, D>],
     batch: &Batch,
     step: u64,
 ) -> Result<Option<Slopes<E, D>>, Failure> {
@@ -157,7 +157,7 @@ pub fn gradients<E: Real, D: Device<E>, O: Operations<E, D>>(
         let part = if end - start == batch.rows { batch.clone() } else { batch.slice(start..end) };
         start = end;
         let mut tape = OwnedTape::default();
-        let value = forward::<E, D, O, _>(setting, state, teacher, &part, total, step, &mut tape)?;
+        let value = forward::<E, D, O, _>(setting, state, teachers, &part, total, step, &mut tape)?;
         let read: f64 = value.as_vec()[0].into();
         loss += read;
         let mut found = backward(value, tape).map_err(refused)?;
@@ -178,7 +178,7 @@ pub fn gradients<E: Real, D: Device<E>, O: Operations<E, D>>(
 fn forward<E: Real, D: Device<E>, O: Operations<E, D>, T: Tape<E, D>>(
     setting: &Setting<'_, D>,
     state: &State<E, D>,
-    teacher: Option<&Teacher<E, D>>,
+    teachers: &[Teacher<E, D>],
     part: &Batch,
     total: u64,
     step: u64,
@@ -196,22 +196,31 @@ fn forward<E: Real, D: Device<E>, O: Operations<E, D>, T: Tape<E, D>>(
     let x = network.layers(tape, learning.from..stack.len(), &rows, x, &embedded).map_err(refused)?;
     let x = network.exit(tape, &rows, &x, &embedded).map_err(refused)?;
     let missing = || Failure::Input("the loss has a teacher's term, but there is no teacher".to_owned());
-    let said = match setting.terms.iter().any(Term::is_taught) {
-        true => Some(teacher.ok_or_else(missing)?.about::<O>(setting.device, part, Part::Train)?),
-        false => None,
-    };
+    // A teacher that another part of the run hears, and not this loss, is not asked.
+    let mut said = Vec::with_capacity(teachers.len());
+    for (place, teacher) in teachers.iter().enumerate() {
+        let terms = || setting.terms.iter().filter(|term| term.teacher() == Some(place));
+        let asked = |wanted: f64| terms().any(|term| matches!(term, Term::Apart { temperature, .. } if *temperature == wanted));
+        said.push(match terms().next() {
+            Some(_) => Some(teacher.about::<O>(setting.device, (part, Part::Train), asked)?),
+            None => None,
+        });
+    }
+    let says = |teacher: usize| said.get(teacher).and_then(Option::as_ref).ok_or_else(missing);
     let mut terms = Vec::with_capacity(setting.terms.len());
     for term in setting.terms {
-        terms.push(match (*term, &said) {
-            (Term::CrossEntropy { factor }, _) => tensor::Term::CrossEntropy { factor },
-            (Term::Apart { factor, divergence, temperature }, Some(teacher)) => {
-                tensor::Term::Apart { factor, divergence, temperature, teacher }
+        terms.push(match *term {
+            Term::CrossEntropy { factor } => tensor::Term::CrossEntropy { factor },
+            Term::Apart { factor, divergence, temperature, teacher } => {
+                tensor::Term::Apart { factor, divergence, temperature, teacher: says(teacher)?.at(temperature)? }
             }
-            (Term::Squares { factor }, Some(TeacherRows::Unspoken(teacher))) => tensor::Term::Squares { factor, teacher },
-            (Term::Squares { .. }, Some(_)) => {
-                return Err(Failure::Input("the loss compares logits, and the teacher's cache keeps probabilities".to_owned()));
-            }
-            (Term::Apart { .. } | Term::Squares { .. }, None) => return Err(missing()),
+            Term::Squares { factor, teacher } => match says(teacher)? {
+                Said::Unspoken(TeacherRows::Unspoken(teacher)) => tensor::Term::Squares { factor, teacher },
+                _ => {
+                    let text = "the loss compares logits, and the teacher's cache keeps probabilities";
+                    return Err(Failure::Input(text.to_owned()));
+                }
+            },
         });
     }
     O::default().loss(tape, &x, network.table(), &targets, &terms).map_err(refused)

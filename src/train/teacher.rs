@@ -20,8 +20,29 @@ use crate::timeline::LayerId;
 pub enum Teacher<E: Real, D: Device<E>> {
     /// It runs on every batch.
     Online(Box<OnlineTeacher<E, D>>),
-    /// It ran once.
-    Cached(Logits),
+    /// It ran once, and was heard at these temperatures.
+    Cached(Vec<(f64, Logits)>),
+}
+
+/// What a teacher says about a batch.
+pub(super) enum Said<E: Real, D: Device<E>> {
+    /// Logits, for any temperature.
+    Unspoken(TeacherRows<E, D>),
+    /// What was kept, by temperature.
+    Kept(Vec<(f64, TeacherRows<E, D>)>),
+}
+
+impl<E: Real, D: Device<E>> Said<E, D> {
+    /// At a temperature.
+    pub(super) fn at(&self, temperature: f64) -> Result<&TeacherRows<E, D>, Failure> {
+        match self {
+            Said::Unspoken(rows) => Ok(rows),
+            Said::Kept(kept) => {
+                let found = kept.iter().find(|(known, _)| *known == temperature).map(|(_, rows)| rows);
+                found.ok_or_else(|| Failure::Input(format!("no cache of the teacher's logits is of temperature {temperature}")))
+            }
+        }
+    }
 }
 
 /// Tokens whose logits are held at a time, as in the fused loss: under a vocabulary of 151,936 they take 156 MB.
@@ -133,14 +154,23 @@ pub(super) fn load_checkpoint(folder: &Path, whose: &str) -> Result<Checkpoint, 
 }
 
 impl<E: Real, D: Device<E>> Teacher<E, D> {
-    /// What it says about a batch.
-    pub(super) fn about<O: Operations<E, D>>(&self, device: &D, batch: &Batch, part: Part) -> Result<TeacherRows<E, D>, Failure> {
+    /// What it says about a batch at temperatures that are asked for.
+    pub(super) fn about<O: Operations<E, D>>(
+        &self,
+        device: &D,
+        (batch, part): (&Batch, Part),
+        asked: impl Fn(f64) -> bool,
+    ) -> Result<Said<E, D>, Failure> {
         match self {
             Teacher::Online(teacher) => {
                 let table = teacher.network::<O>().table().clone();
-                Ok(TeacherRows::Unspoken(Unspoken { x: teacher.stream::<O>(device, batch)?, table }))
+                Ok(Said::Unspoken(TeacherRows::Unspoken(Unspoken { x: teacher.stream::<O>(device, batch)?, table })))
             }
-            Teacher::Cached(logits) => logits.rows(device, batch, part),
+            Teacher::Cached(caches) => {
+                let caches = caches.iter().filter(|(temperature, _)| asked(*temperature));
+                let rows = caches.map(|(temperature, logits)| Ok((*temperature, logits.rows(device, batch, part)?)));
+                Ok(Said::Kept(rows.collect::<Result<_, Failure>>()?))
+            }
         }
     }
 }

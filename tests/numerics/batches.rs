@@ -6,7 +6,10 @@ use xrun::train::{Term, truncate};
 use crate::build::*;
 
 fn mixed() -> Vec<Term> {
-    vec![Term::CrossEntropy { factor: 0.3 }, Term::Apart { factor: 0.7 * 4.0, divergence: Divergence::Kl, temperature: 2.0 }]
+    vec![
+        Term::CrossEntropy { factor: 0.3 },
+        Term::Apart { factor: 0.7 * 4.0, divergence: Divergence::Kl, temperature: 2.0, teacher: 0 },
+    ]
 }
 
 #[test]

@@ -184,7 +184,7 @@ where
         batch: &Batch,
         at: u64,
     ) -> (f64, Slopes) {
-        let seen = xrun::train::gradients::<E, Cpu, O>(&self.setting(), &self.state, teacher, batch, at);
+        let seen = xrun::train::gradients::<E, Cpu, O>(&self.setting(), &self.state, only(teacher), batch, at);
         let (loss, found) = seen.expect("finite").expect("whole");
         let wide = |values: Vec<E>| values.into_iter().map(Into::into).collect();
         (loss, found.into_iter().map(|(name, gradient)| (name, wide(gradient.values()))).collect())
@@ -200,7 +200,7 @@ where
         lr: f64,
     ) -> Stepped {
         let mut state = self.state.clone();
-        let seen = step::<E, Cpu, O>(&self.setting(), &mut state, teacher, batch, (at, lr)).expect("finite");
+        let seen = step::<E, Cpu, O>(&self.setting(), &mut state, only(teacher), batch, (at, lr)).expect("finite");
         self.state = state;
         seen.expect("whole")
     }
@@ -222,6 +222,14 @@ where
         let rows = network.rows(&self.device, batch).expect("memory");
         network.logits(&rows, Without::Nothing, |_, _| ()).expect("memory")
     }
+}
+
+/// The teachers of who has one or none.
+pub fn only<E: Real>(teacher: Option<&Teacher<E, Cpu>>) -> &[Teacher<E, Cpu>]
+where
+    Cpu: Device<E>,
+{
+    teacher.map_or(&[], std::slice::from_ref)
 }
 
 /// A teacher of the given model with first values of its own.

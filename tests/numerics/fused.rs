@@ -18,7 +18,7 @@ fn fused(
     batch: &Batch,
     at: u64,
 ) -> (f64, IndexMap<String, Vec<f32>>) {
-    let seen = gradients::<f32, Cpu, Fused>(&bench.setting(), &bench.state, teacher, batch, at);
+    let seen = gradients::<f32, Cpu, Fused>(&bench.setting(), &bench.state, only(teacher), batch, at);
     let (loss, found) = seen.expect("finite").expect("whole");
     (loss, found.into_iter().map(|(name, gradient)| (name, gradient.values())).collect())
 }
@@ -64,7 +64,7 @@ fn ce() -> Vec<Term> {
 pub fn mixed(temperature: f64) -> Vec<Term> {
     vec![
         Term::CrossEntropy { factor: 0.3 },
-        Term::Apart { factor: 0.7 * temperature * temperature, divergence: Divergence::Kl, temperature },
+        Term::Apart { factor: 0.7 * temperature * temperature, divergence: Divergence::Kl, temperature, teacher: 0 },
     ]
 }
 
@@ -106,7 +106,9 @@ fn layer_norm_gelu_no_positions_and_a_tied_head_agree() {
 #[test]
 fn distillation_agrees_at_any_temperature() {
     let model = model(post(), 2);
-    for terms in [mixed(1.0), mixed(2.0), vec![Term::Apart { factor: 1.0, divergence: Divergence::Kl, temperature: 1.0 }]] {
+    for terms in
+        [mixed(1.0), mixed(2.0), vec![Term::Apart { factor: 1.0, divergence: Divergence::Kl, temperature: 1.0, teacher: 0 }]]
+    {
         check(&model, &terms, Some(&model), &batch(3, 11, 2, 5), 3);
     }
 }

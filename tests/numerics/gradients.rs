@@ -56,8 +56,10 @@ fn pre() {
 fn post_with_distillation() {
     let model = model(crate::build::post(), 2);
     let teacher = teacher(&model, 3);
-    let terms =
-        vec![Term::CrossEntropy { factor: 0.3 }, Term::Apart { factor: 0.7 * 4.0, divergence: Divergence::Kl, temperature: 2.0 }];
+    let terms = vec![
+        Term::CrossEntropy { factor: 0.3 },
+        Term::Apart { factor: 0.7 * 4.0, divergence: Divergence::Kl, temperature: 2.0, teacher: 0 },
+    ];
     check(model, terms, Some(&teacher), 3);
 }
 

@@ -112,8 +112,9 @@ fn losses_and_gradients_are_those_of_pytorch() {
 
 /// Every loss by itself, and all of them at once with cross entropy.
 fn all() -> Vec<Vec<Term>> {
-    let each = every_divergence().map(|divergence| Term::Apart { factor: 4.0, divergence, temperature: 2.0 });
-    let mut all: Vec<Vec<Term>> = each.into_iter().chain([Term::Squares { factor: 0.5 }]).map(|term| vec![term]).collect();
+    let each = every_divergence().map(|divergence| Term::Apart { factor: 4.0, divergence, temperature: 2.0, teacher: 0 });
+    let mut all: Vec<Vec<Term>> =
+        each.into_iter().chain([Term::Squares { factor: 0.5, teacher: 0 }]).map(|term| vec![term]).collect();
     let sum = all.concat();
     all.push([vec![Term::CrossEntropy { factor: 0.3 }, sum[1]], sum].concat());
     all
@@ -143,7 +144,7 @@ fn a_teacher_has_nothing_to_teach_itself() {
         let mut bench: Bench<f32, Cpu> = Bench::new(model(pre(), 2), segment(2, 0..1, 1e-2));
         let params = bench.state.params.clone();
         let same = Teacher::Online(Box::new(xrun::train::OnlineTeacher::new(bench.model.clone(), params)));
-        for terms in all().into_iter().filter(|terms| terms.iter().all(Term::is_taught)) {
+        for terms in all().into_iter().filter(|terms| terms.iter().all(|term| term.teacher().is_some())) {
             bench.terms = terms;
             for (batch, micro) in [(batch(8, 9, 3, 3), 8), (batch(8, 9, 3, 3), 4), (uneven(8, 12), 8), (uneven(8, 12), 1)] {
                 bench.micro = micro;
@@ -205,6 +206,36 @@ fn neither_the_split_of_a_batch_nor_what_padding_holds_matters() {
                     assert!(apart <= 1e-10 * size, "{name}, micro-batches of {micro}: {apart} of {size}");
                 }
             }
+        }
+    }
+    check::<Composed>();
+    check::<Fused>();
+}
+
+/// A loss to two teachers is the sum of the losses to each.
+#[test]
+fn two_teachers_add_up() {
+    fn check<O: Operations<f32, Cpu>>() {
+        let mut bench: Bench<f32, Cpu> = Bench::new(model(post(), 2), segment(2, 0..1, 1e-2));
+        let teachers = [teacher(&bench.model, 4), teacher(&bench.model, 5)];
+        let batch = uneven(8, 12);
+        let apart = |divergence, factor, teacher| Term::Apart { factor, divergence, temperature: 2.0, teacher };
+        let of = |terms: Vec<Term>, teachers: &[Teacher<f32, Cpu>], bench: &mut Bench<f32, Cpu>| {
+            (bench.terms, bench.micro) = (terms, 8);
+            let seen = xrun::train::gradients::<f32, Cpu, O>(&bench.setting(), &bench.state, teachers, &batch, 0);
+            let (loss, found) = seen.expect("finite").expect("whole");
+            (loss, found.into_iter().map(|(name, gradient)| (name, wide(gradient.values()))).collect::<Slopes>())
+        };
+        let (kl, reverse) = (Divergence::Kl, Divergence::ReverseKl);
+        let squares = |teacher| Term::Squares { factor: 0.1, teacher };
+        let both = of(vec![apart(kl, 0.5, 0), apart(reverse, 0.25, 1), squares(1)], &teachers, &mut bench);
+        let first = of(vec![apart(kl, 0.5, 0)], &teachers[..1], &mut bench);
+        let second = of(vec![apart(reverse, 0.25, 0), squares(0)], &teachers[1..], &mut bench);
+        assert!((both.0 / (first.0 + second.0) - 1.0).abs() < 1e-6);
+        for (name, gradient) in &both.1 {
+            let sum = first.1[name].iter().zip(&second.1[name]).map(|(a, b)| a + b);
+            let apart = gradient.iter().zip(sum).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
+            assert!(apart <= 1e-10 * gradient.iter().map(|a| a.powi(2)).sum::<f64>(), "{name}");
         }
     }
     check::<Composed>();

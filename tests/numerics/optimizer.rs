@@ -101,7 +101,7 @@ fn a_step_happens_whole_or_not_at_all() {
     let shape = bench.state.params.0[name].shape();
     bench.state.params.0[name] = Param::new(&Cpu::default(), values, &shape).expect("memory");
     let mut state: State<f32, Cpu> = bench.state.clone();
-    let failure = step::<f32, Cpu, Composed>(&bench.setting(), &mut state, None, &batch(2, 6, 1, 3), (7, 1e-2));
+    let failure = step::<f32, Cpu, Composed>(&bench.setting(), &mut state, &[], &batch(2, 6, 1, 3), (7, 1e-2));
     assert_eq!(failure.expect_err("it is not a number").to_string(), "diverged at step 7: layers.1.ffn.up");
     assert!(state.moments.is_empty());
     for (name, value) in &state.params.0 {
@@ -117,7 +117,7 @@ fn a_step_may_be_given_up() {
     let stop = std::sync::atomic::AtomicBool::new(true);
     let setting = xrun::train::Setting { stop: Stop::of(&stop), ..bench.setting() };
     let mut state = bench.state.clone();
-    let seen = step::<f32, Cpu, Composed>(&setting, &mut state, None, &batch(2, 6, 1, 3), (7, 1e-2));
+    let seen = step::<f32, Cpu, Composed>(&setting, &mut state, &[], &batch(2, 6, 1, 3), (7, 1e-2));
     assert_eq!(seen.expect("finite"), None);
     assert!(state.moments.is_empty());
     for (name, value) in &state.params.0 {

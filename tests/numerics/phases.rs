@@ -11,7 +11,7 @@ use xrun::budget::learning::Learns;
 use xrun::budget::transition::{Moments, Reading, Transition, rows, transitions};
 use xrun::data::{Reader, corpus};
 use xrun::model::{Network, Without};
-use xrun::plan::node::{Key, Node, Phase, Probe, TeacherLogits, TeacherUse, Work};
+use xrun::plan::node::{Key, Node, Phase, Probe, TeacherAt, TeacherLogits, TeacherUse, Work};
 use xrun::run::record::{DocumentsRecord, MetricLine, ProbeRecord};
 use xrun::run::worker::{Desk, Failure, Outcome, Progress, Stop, Worker};
 use xrun::study::training::{Batch, Precision, RateShape, Shape, Warmup};
@@ -143,7 +143,7 @@ fn phase(model: Model, segment: Segment, loss: Vec<(f64, LossTerm)>, parent: Opt
         parent: parent.map(|key| Key(key.into())),
         segment,
         transition: Transition { rows: Arc::new([]), lr: 0.0, reading: Reading::Begins },
-        teacher: None,
+        teachers: vec![],
         measures: vec![(Metric::ValidationCe, measured.clone()), (Metric::Perplexity, measured)],
     }
 }
@@ -375,8 +375,9 @@ fn distillation_online_and_from_a_cache() {
         (model.embedding, model.head) = (Embedding::Teacher { frozen: true }, Embedding::Teacher { frozen: false });
         let mut phase = phase(model, segment(2, 0..4, 1e-2), mixed(), None);
         phase.segment.frozen.embedding = true;
-        let logits = logits.map(|key| Key(key.into()));
-        phase.teacher = Some(TeacherUse { node: Key("teacher".into()), model: big.clone(), folder: None, logits });
+        let at = TeacherAt::Node { node: Key("teacher".into()), model: big.clone(), folder: None };
+        let logits = logits.map(|key| (2.0, Key(key.into()))).into_iter().collect();
+        phase.teachers = vec![TeacherUse { name: "big".into(), at, cache: Cache::All, logits }];
         phase.measures.push((Metric::Kl, vec![0, 4]));
         Work::Phase(Box::new(phase))
     };

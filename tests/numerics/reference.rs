@@ -124,8 +124,10 @@ fn post_distillation() {
     let its = model(pre(), 4);
     let params = weights("teacher", &its, 4);
     let teacher = Teacher::Online(Box::new(xrun::train::OnlineTeacher::new(its, params)));
-    let terms =
-        vec![Term::CrossEntropy { factor: 0.3 }, Term::Apart { factor: 0.7 * 4.0, divergence: Divergence::Kl, temperature: 2.0 }];
+    let terms = vec![
+        Term::CrossEntropy { factor: 0.3 },
+        Term::Apart { factor: 0.7 * 4.0, divergence: Divergence::Kl, temperature: 2.0, teacher: 0 },
+    ];
     agrees("post_kd", &curve("post", model(post(), 4), Some(terms), Some(&teacher)));
 }
 
@@ -212,7 +214,7 @@ where
         if teacher.is_some() {
             bench.terms = vec![
                 Term::CrossEntropy { factor: 0.3 },
-                Term::Apart { factor: 0.7 * 4.0, divergence: Divergence::Kl, temperature: 2.0 },
+                Term::Apart { factor: 0.7 * 4.0, divergence: Divergence::Kl, temperature: 2.0, teacher: 0 },
             ];
         }
         let (specs, segment, learning) = (&bench.specs, &bench.segment, &bench.learning);

@@ -131,12 +131,14 @@ fn every_schedule_stopped_anywhere_ends_in_the_same_bytes() {
          data tales {{ generate tales(documents: 60), context 16 tokens, packed, holdout 10% }}
          model tiny {{ layers 8, block 2 layers, width 8, heads 2, kv 1, ffn swiglu(12), init normal(0.1), placement post }}
          teacher big {{ model tiny, train 4 steps with plain, cache top 4 }}
+         teacher pupil {{ model tiny, train 3 steps with taught, cache all }}
+         training taught = plain with {{ loss 0.5 * kl(big, temperature: 4) + 0.5 * cross_entropy }}
          training plain {{ loss cross_entropy, optimizer adamw(lr: 3e-3), lr warmup 2 steps then cosine to 10%, batch 4 sequences, clip 0.5 }}
          training distilled = plain with {{ loss 0.7 * kl(big, temperature: 2) + 0.3 * cross_entropy }}
          schedule turned {{
            start with 1 block
            at step 3: set loss cross_entropy
-           at step 5: grow block, set loss 0.5 * jsd(big, temperature: 2, beta: 0.3) + 0.5 * reverse_kl(big, temperature: 2)
+           at step 5: grow block, set loss 0.5 * jsd(big, temperature: 2, beta: 0.3) + 0.3 * reverse_kl(pupil) + 0.2 * kl(pupil, temperature: 3)
            end at step 8
          }}
          study s {{ data tales, model tiny, training distilled

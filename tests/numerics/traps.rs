@@ -51,7 +51,7 @@ fn a_token_beyond_the_vocabulary_is_an_error() {
     let bench: Bench<f32, Cpu> = Bench::new(model(pre(), 1), segment(1, 0..1, 1e-2));
     let mut batch = batch(2, 6, 1, 3);
     batch.labels[4] = 31;
-    let seen = xrun::train::gradients::<f32, Cpu, xrun::tensor::Composed>(&bench.setting(), &bench.state, None, &batch, 0);
+    let seen = xrun::train::gradients::<f32, Cpu, xrun::tensor::Composed>(&bench.setting(), &bench.state, &[], &batch, 0);
     let text = seen.expect_err("31 is not a token").to_string();
     assert_eq!(text, "token 31 is beyond the model's vocabulary of 31");
 }

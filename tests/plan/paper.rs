@@ -57,7 +57,7 @@ fn paper(tokens_per_step: Option<u64>) -> (Study, Facts) {
             arm.control = arm.control.filter(|_| matched.is_some()).map(|control| xrun::study::Control { matched, ..control });
             (arm.recipe.data, arm.recipe.model) = (Arc::clone(&data), Arc::clone(&model));
             arm.recipe.training = Arc::clone(&training);
-            (arm.recipe.schedule, arm.recipe.teacher) = (Arc::new(schedule), teacher.clone());
+            (arm.recipe.schedule, arm.recipe.teachers) = (Arc::new(schedule), teacher.clone().into_iter().collect());
             arm
         })
         .collect();

@@ -121,7 +121,7 @@ pub fn study() -> Study {
                     model: Arc::clone(&model),
                     training: Arc::clone(&training),
                     schedule: Arc::clone(schedule),
-                    teacher: None,
+                    teachers: vec![],
                 },
             });
         }

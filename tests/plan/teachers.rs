@@ -15,7 +15,7 @@ use super::small::{facts, grow, model, study, training};
 
 fn trained(cache: Cache) -> Teacher {
     let training = Arc::new(training());
-    let source = TeacherSource::Trained { model: Arc::new(model(false)), training, steps: 30 };
+    let source = TeacherSource::Trained { model: Arc::new(model(false)), training, steps: 30, teachers: vec![] };
     Teacher { name: "big".into(), doc: None, source, cache }
 }
 
@@ -27,7 +27,7 @@ fn taught(teacher: Teacher) -> Study {
     let loss = Loss { terms: vec![(0.5, LossTerm::CrossEntropy), (0.5, kl)] };
     let training = Arc::new(Training { loss, ..training() });
     for arm in &mut study.arms {
-        (arm.recipe.teacher, arm.recipe.training) = (Some(Arc::clone(&teacher)), Arc::clone(&training));
+        (arm.recipe.teachers, arm.recipe.training) = (vec![Arc::clone(&teacher)], Arc::clone(&training));
     }
     study
 }
@@ -40,8 +40,8 @@ fn count(plan: &Plan, kind: &str) -> usize {
 fn one_teacher_serves_all_arms_and_seeds() {
     let plan = plan(&taught(trained(Cache::None)));
     assert_eq!((count(&plan, "teacher"), count(&plan, "teacher_logits")), (1, 0));
-    assert!(plan.runs.iter().all(|run| run.teacher == plan.runs[0].teacher && run.teacher.is_some()));
-    let teacher = plan.node(plan.runs[0].teacher.as_ref().expect("a teacher")).expect("a node");
+    assert!(plan.runs.iter().all(|run| run.teachers == plan.runs[0].teachers && run.teachers[0].1.is_some()));
+    let teacher = plan.node(plan.runs[0].teachers[0].1.as_ref().expect("a teacher")).expect("a node");
     let Work::Teacher(phase) = &teacher.work else { panic!("a teacher") };
     assert_eq!((phase.seed, phase.measures.clone()), (0, vec![(Metric::ValidationCe, vec![0, 30])]));
     assert_eq!(phase.model.vocabulary, Vocabulary::Size(257));
@@ -102,6 +102,93 @@ fn a_cache_reaches_as_far_as_any_arm_reads_and_its_reach_changes_no_phase() {
     assert!(text.contains("logits of big: the 8 most likely tokens at temperature 2, 1 shard and the holdout"), "{text}");
 }
 
+fn named(name: &str, steps: u64, cache: Cache, teachers: Vec<Arc<Teacher>>) -> Teacher {
+    let terms = teachers.iter().map(|teacher| (1.0, LossTerm::Kl { teacher: teacher.name.clone(), temperature: 3.0 }));
+    let terms: Vec<_> = terms.chain([(1.0, LossTerm::CrossEntropy)]).collect();
+    let training = Arc::new(Training { loss: Loss { terms }, ..training() });
+    let source = TeacherSource::Trained { model: Arc::new(model(false)), training, steps, teachers };
+    Teacher { name: name.into(), source, ..trained(cache) }
+}
+
+/// All arms learn from teachers, with a KL to each.
+fn taught_by(teachers: &[Teacher], temperatures: &[f64]) -> Study {
+    let mut study = study();
+    let kl = |teacher: &Teacher| {
+        let kl = |temperature: &f64| (0.5, LossTerm::Kl { teacher: teacher.name.clone(), temperature: *temperature });
+        temperatures.iter().map(kl).collect::<Vec<_>>()
+    };
+    let training = Arc::new(Training { loss: Loss { terms: teachers.iter().flat_map(kl).collect() }, ..training() });
+    let teachers: Vec<_> = teachers.iter().cloned().map(Arc::new).collect();
+    for arm in &mut study.arms {
+        (arm.recipe.teachers, arm.recipe.training) = (teachers.clone(), Arc::clone(&training));
+    }
+    study
+}
+
+#[test]
+fn several_teachers_are_all_in_the_key() {
+    let [big, old, older] = [("big", 30), ("old", 40), ("old", 50)].map(|(name, steps)| named(name, steps, Cache::None, vec![]));
+    let phase = |teachers: &[Teacher]| plan(&taught_by(teachers, &[2.0])).runs[0].phases[0].clone();
+    let both = [big.clone(), old.clone()];
+    let keys: BTreeSet<_> =
+        [phase(&both), phase(&[big.clone(), older]), phase(&[old.clone(), big.clone()]), phase(std::slice::from_ref(&big))].into();
+    assert_eq!(keys.len(), 4);
+    // A name says nothing.
+    assert_eq!(phase(&[big.clone(), Teacher { name: "renamed".into(), ..old.clone() }]), phase(&both));
+    let two = plan(&taught_by(&both, &[2.0]));
+    assert_eq!((count(&two, "teacher"), two.runs[0].teachers.len()), (2, 2));
+    let [one, two] =
+        [plan(&taught_by(&[big], &[2.0])), two].map(|plan| plan.cost(&plan.runs[0].phases[0]).expect("a cost").flops_teacher);
+    assert_eq!(two, one.map(|one| 2.0 * one));
+}
+
+#[test]
+fn a_cache_is_kept_for_each_temperature() {
+    let plan = plan(&taught_by(&[named("big", 30, Cache::Top(8), vec![])], &[1.0, 4.0]));
+    let temperatures: Vec<f64> = plan
+        .nodes()
+        .into_iter()
+        .filter_map(|node| match &node.work {
+            Work::TeacherLogits(logits) => Some(logits.temperature),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(temperatures, [1.0, 4.0]);
+    let Work::Phase(phase) = &plan.node(&plan.runs[0].phases[0]).expect("a node").work else { panic!("a phase") };
+    assert_eq!(phase.teachers[0].logits.iter().map(|(temperature, _)| *temperature).collect::<Vec<_>>(), [1.0, 4.0]);
+    let text = ron::to_string(&plan).expect("RON");
+    assert_eq!(ron::from_str::<Plan>(&text).expect("a plan"), plan);
+}
+
+/// What a teacher learns from comes before it, is in its key, and reaches as far as anyone reads.
+#[test]
+fn a_teacher_that_learns_has_teachers_of_its_own() {
+    let wise = |steps| Arc::new(named("wise", steps, Cache::Top(8), vec![]));
+    let pupil = |steps| named("pupil", 20, Cache::None, vec![wise(steps)]);
+    let study = taught_by(&[pupil(30), (*wise(30)).clone()], &[3.0]);
+    let plan = plan(&study);
+    let kinds: Vec<_> = plan.nodes().iter().map(|node| node.work.kind()).take(4).collect();
+    assert_eq!(kinds, ["corpus", "teacher", "teacher_logits", "teacher"]);
+    assert_eq!((count(&plan, "teacher"), count(&plan, "teacher_logits")), (2, 1));
+    let labels: Vec<_> = plan.nodes().iter().map(|node| node.label.as_str()).take(4).collect();
+    assert_eq!(labels[1..], ["teacher wise", "logits of wise", "teacher pupil"]);
+    let run = &plan.runs[0];
+    assert!(plan.nodes()[..4].iter().all(|node| run.nodes.contains(&node.key)));
+    assert_eq!(run.nodes.iter().collect::<BTreeSet<_>>().len(), run.nodes.len());
+    let other = super::plan(&taught_by(&[pupil(31)], &[3.0]));
+    assert_ne!(other.runs[0].teachers[0], run.teachers[0]);
+    // The arm that reads two shards decides how far the cache of both reaches.
+    let mut far = study.clone();
+    let mut longer = (*far.arms[0].recipe.schedule).clone();
+    longer.events.push(EventSpec { moment: Moment::Step(10), actions: vec![Action::FreshData] });
+    far.arms[0].recipe.schedule = Arc::new(longer);
+    let far = super::plan(&far);
+    assert_eq!(count(&far, "teacher_logits"), 1);
+    assert_eq!(far.runs[2].phases, plan.runs[2].phases);
+    let text = ron::to_string(&far).expect("RON");
+    assert_eq!(ron::from_str::<Plan>(&text).expect("a plan"), far);
+}
+
 /// Growth in three phases, the last two under a loss of their own.
 fn turned(cache: Cache, temperature: f64) -> Study {
     let mut study = study();
@@ -111,7 +198,7 @@ fn turned(cache: Cache, temperature: f64) -> Study {
     let set = [actions.clone(), vec![Action::SetLoss(kl)]].concat();
     later.events = [(20, set), (40, actions)].map(|(step, actions)| EventSpec { moment: Moment::Step(step), actions }).into();
     let recipe = &mut study.arms[1].recipe;
-    (recipe.schedule, recipe.teacher) = (Arc::new(later), Some(Arc::new(trained(cache))));
+    (recipe.schedule, recipe.teachers) = (Arc::new(later), vec![Arc::new(trained(cache))]);
     study
 }
 
@@ -125,13 +212,16 @@ fn a_loss_that_is_set_changes_what_comes_after_it() {
         Work::Phase(phase) => (**phase).clone(),
         _ => panic!("a phase"),
     };
-    assert_eq!([0, 1, 2].map(|number| phase(&after, number).teacher.is_some()), [false, true, true]);
+    assert_eq!([0, 1, 2].map(|number| !phase(&after, number).teachers.is_empty()), [false, true, true]);
     let teachers = |number: usize| after.cost(&after.runs[2].phases[number]).expect("a cost").flops_teacher > Some(0.0);
     assert_eq!([0, 1, 2].map(teachers), [false, true, true]);
     assert_ne!(after.runs[2].phases[1], plan(&turned(Cache::None, 1.0)).runs[2].phases[1]);
     // A cache is made for the temperature at which the teacher is heard.
     let cached = plan(&turned(Cache::Top(8), 2.0));
-    assert_eq!([0, 1].map(|number| phase(&cached, number).teacher.and_then(|teacher| teacher.logits).is_some()), [false, true]);
+    assert_eq!(
+        [0, 1].map(|number| phase(&cached, number).teachers.iter().any(|teacher| !teacher.logits.is_empty())),
+        [false, true]
+    );
     assert_eq!(count(&cached, "teacher_logits"), 1);
     // Where the KL is measured from the first step on, it is heard at two.
     let mut measured = turned(Cache::Top(8), 2.0);
@@ -149,7 +239,7 @@ fn a_loss_that_is_set_changes_what_comes_after_it() {
 fn a_checkpoint_that_is_not_at_hand_is_planned_and_not_run() {
     let source = TeacherSource::Checkpoint("Qwen3-8B-Base".into());
     let plan = plan(&taught(Teacher { source, ..trained(Cache::None) }));
-    assert_eq!((count(&plan, "teacher"), plan.runs[0].teacher.clone(), plan.runs[0].flops_teacher), (0, None, None));
+    assert_eq!((count(&plan, "teacher"), plan.runs[0].teachers[0].1.clone(), plan.runs[0].flops_teacher), (0, None, None));
     let reason = plan.runnable().expect_err("cannot run");
     assert!(reason.starts_with("cannot run: the teacher `big`, the checkpoint"), "{reason}");
     assert!(plan.warnings.contains(&reason));
@@ -161,7 +251,7 @@ fn a_checkpoint_that_is_not_at_hand_is_planned_and_not_run() {
 fn a_teacher_without_a_word_in_the_loss_gives_its_tensors_alone() {
     let mut study = study();
     for arm in &mut study.arms {
-        arm.recipe.teacher = Some(Arc::new(trained(Cache::All)));
+        arm.recipe.teachers = vec![Arc::new(trained(Cache::All))];
         let embedding = Embedding::Teacher { frozen: true };
         arm.recipe.model = Arc::new(Model { embedding, ..(*arm.recipe.model).clone() });
     }
@@ -182,9 +272,9 @@ fn what_a_student_takes_its_teacher_must_have() {
     build(&study, &facts(&study.arms[0].recipe.data)).expect("pre has an exit norm, and post needs none");
     let with = |its: Model| {
         let mut study = study.clone();
-        let source = TeacherSource::Trained { model: Arc::new(its), training: Arc::new(training()), steps: 30 };
+        let source = TeacherSource::Trained { model: Arc::new(its), training: Arc::new(training()), steps: 30, teachers: vec![] };
         let teacher = Arc::new(Teacher { source, ..trained(Cache::None) });
-        study.arms.iter_mut().for_each(|arm| arm.recipe.teacher = Some(Arc::clone(&teacher)));
+        study.arms.iter_mut().for_each(|arm| arm.recipe.teachers = vec![Arc::clone(&teacher)]);
         build(&study, &facts(&study.arms[0].recipe.data)).expect_err("it does not fit").to_string()
     };
     let start = "the student `student` takes";

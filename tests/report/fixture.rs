@@ -78,7 +78,7 @@ pub fn recipe(placement: &str, schedule: &str) -> Recipe {
             events: Vec::new(),
             end: Moment::Step(3_000),
         }),
-        teacher: None,
+        teachers: vec![],
     }
 }
 
