@@ -131,7 +131,8 @@ fn several_teachers_are_all_in_the_key() {
     let phase = |teachers: &[Teacher]| plan(&taught_by(teachers, &[2.0])).runs[0].phases[0].clone();
     let both = [big.clone(), old.clone()];
     let keys: BTreeSet<_> =
-        [phase(&both), phase(&[big.clone(), older]), phase(&[old.clone(), big.clone()]), phase(std::slice::from_ref(&big))].into();
+        [phase(&both), phase(&[big.clone(), older]), phase(&[old.clone(), big.clone()]), phase(std::slice::from_ref(&big))]
+            .into();
     assert_eq!(keys.len(), 4);
     // A name says nothing.
     assert_eq!(phase(&[big.clone(), Teacher { name: "renamed".into(), ..old.clone() }]), phase(&both));
