@@ -48,10 +48,10 @@ fn disagreements(path: &Path) -> Vec<String> {
 #[test]
 fn every_case_says_what_it_expects() {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/check");
-    let mut all = cases::files(&own);
+    let mut all = cases::files(&own, "exp");
     assert!(!all.is_empty());
     if let Ok(other) = std::env::var("XRUN_SUITE") {
-        all.extend(cases::files(Path::new(&other)));
+        all.extend(cases::files(Path::new(&other), "exp"));
     }
     let faults: Vec<String> = all.iter().flat_map(|path| disagreements(path)).collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
@@ -70,7 +70,7 @@ fn the_library_checks() {
 fn no_text_makes_it_panic() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/check");
     let mut texts: Vec<String> =
-        cases::files(&folder).iter().map(|path| std::fs::read_to_string(path).expect("a readable case")).collect();
+        cases::files(&folder, "exp").iter().map(|path| std::fs::read_to_string(path).expect("a readable case")).collect();
     texts.extend(LIBRARY.map(|(_, text)| text.to_owned()));
     // A small linear generator: the same texts in every run.
     let mut state = 42u64;
@@ -208,7 +208,7 @@ fn everything_in_the_library_serves_a_model() {
 
 #[test]
 fn every_experiment_checks() {
-    let all = cases::files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments"));
+    let all = cases::files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments"), "exp");
     assert!(!all.is_empty());
     for path in all {
         let text = std::fs::read_to_string(&path).expect("a readable experiment");
@@ -496,7 +496,7 @@ fn misspelt(word: &str, choice: usize, mut below: impl FnMut(usize) -> usize) ->
 fn one_wrong_letter_is_said_once_and_the_word_is_suggested() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/check/ok");
     let texts: Vec<String> =
-        cases::files(&folder).iter().map(|path| std::fs::read_to_string(path).expect("a readable case")).collect();
+        cases::files(&folder, "exp").iter().map(|path| std::fs::read_to_string(path).expect("a readable case")).collect();
     let mut state = 7u64;
     let mut below = |bound: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

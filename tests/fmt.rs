@@ -2,34 +2,23 @@
 //!
 //! A case is `NAME.exp` with `NAME.out` beside it in `tests/suite/fmt`; `UPDATE=1` rewrites the latter.
 
+#[path = "cases/files.rs"]
+mod files;
+#[path = "cases/layout.rs"]
+mod layout;
+
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use xrun::check::{LIBRARY, begins_statement};
-use xrun::diagnostic::Problems;
-use xrun::source::{FileId, Source};
-use xrun::syntax::{parse, print};
+use xrun::check::LIBRARY;
+use xrun::source::FileId;
+use xrun::syntax::parse;
 
-fn laid_out(text: &str) -> Result<String, Problems> {
-    print(&Source::new("text.exp", text), &begins_statement)
-}
+use files::files;
+use layout::{comment, holds, laid_out, tree};
 
 fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
-}
-
-fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            found.extend(files(&path, extension));
-        } else if path.extension().is_some_and(|found| found == extension) {
-            found.push(path);
-        }
-    }
-    found.sort();
-    found
 }
 
 fn read(path: &Path) -> String {
@@ -46,50 +35,6 @@ fn texts() -> Vec<(String, String)> {
         .collect();
     texts.sort();
     texts
-}
-
-/// The tree of a text without its places.
-fn tree(text: &str) -> String {
-    let (tree, said) = parse(FileId::default(), text);
-    assert!(said.is_empty(), "{said:?}\n{text}");
-    let shown = format!("{tree:?}");
-    let mut pieces = shown.split("Span { file: FileId(0), start: ");
-    let first = pieces.next().unwrap_or("").to_owned();
-    pieces.fold(first, |tree, piece| tree + piece.split_once('}').expect("the end of a span").1)
-}
-
-/// The comments of a text, sorted.
-fn comments(text: &str) -> Vec<&str> {
-    let mut found: Vec<&str> = text.lines().filter_map(|line| comment(line).map(|at| line[at..].trim_end())).collect();
-    found.sort_unstable();
-    found
-}
-
-/// Where the comment of a line begins.
-fn comment(line: &str) -> Option<usize> {
-    let (mut quoted, mut escaped) = (false, false);
-    for (at, letter) in line.char_indices() {
-        match letter {
-            _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' => quoted = !quoted,
-            '/' if !quoted && line[at..].starts_with("//") => return Some(at),
-            _ => {}
-        }
-    }
-    None
-}
-
-/// What holds for whatever is laid out; gives the layout.
-fn holds(name: &str, text: &str) -> String {
-    let once = laid_out(text).unwrap_or_else(|said| panic!("{name}: {said:?}\n{text}"));
-    assert_eq!(tree(&once), tree(text), "{name}: another tree\n{text}\n----\n{once}");
-    assert_eq!(comments(&once), comments(text), "{name}: other comments\n{once}");
-    let twice = laid_out(&once).expect("a text laid out can be read");
-    assert_eq!(twice, once, "{name}: a second time changes it");
-    assert!(!once.contains("\n\n\n") && !once.starts_with('\n') && !once.ends_with("\n\n"), "{name}: empty lines\n{once}");
-    assert!(once.lines().all(|line| line.trim_end() == line), "{name}: blanks at the end of a line\n{once}");
-    once
 }
 
 #[test]

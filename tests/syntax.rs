@@ -13,7 +13,7 @@ use xrun::syntax::parse;
 
 #[test]
 fn every_case_says_what_it_expects() {
-    let all = cases::files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/syntax"));
+    let all = cases::files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/syntax"), "exp");
     assert!(!all.is_empty());
     let mut faults = Vec::new();
     for path in all {
@@ -104,7 +104,7 @@ fn survives(text: &str) -> Result<(), TestCaseError> {
 /// Texts of the repository.
 fn texts() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let files = ["experiments", "tests/suite"].map(|folder| cases::files(&root.join(folder))).concat();
+    let files = ["experiments", "tests/suite"].map(|folder| cases::files(&root.join(folder), "exp")).concat();
     let texts = files.iter().map(|path| std::fs::read_to_string(path).expect("a readable text"));
     texts.chain(LIBRARY.map(|(_, text)| text.to_owned())).collect()
 }

@@ -14,11 +14,14 @@ use super::measures::Probed;
 use super::names::{Kind, twice};
 use super::origin::{Provenance, of_defaults};
 use super::parts::{Memo, Parts};
-use super::record::{Record, Scope};
+use super::record::{Record, Scope, Statement};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::study::{Arm, Control, Filled, Matched, Measure, Metric, Probe, ProbeMoment, Relation, Study};
 use crate::syntax::ast::{Expr, ExprKind};
+
+/// Runs of a study, each an arm under a seed: a plan holds some kilobytes of each.
+const MOST_RUNS: usize = 20_000;
 
 impl<'a> Checker<'a> {
     /// Checks the root file: its declarations on their own, then its studies.
@@ -137,6 +140,11 @@ impl<'a> Checker<'a> {
         for ((name, cell, control), parts) in names.chain(named).zip(made) {
             note(&parts.filled);
             arms.push(Arm { name, values: values(cell), control, recipe: parts.recipe });
+        }
+        if arms.len() * seeds.len() > MOST_RUNS {
+            let message = format!("{} arms under {} seeds: more than {MOST_RUNS} runs", arms.len(), seeds.len());
+            let at = record.field("seeds").map_or(record.name_span, Statement::value_span);
+            return self.fail(Diagnostic::error("too-many-runs", message, at).hint("take fewer seeds, or vary less at a time"));
         }
         let mut origins: Vec<Provenance> = base.iter().flat_map(|base| self.origins_of(record.name, base)).collect();
         origins.extend(self.origins_of_axes(record.name, &axes));

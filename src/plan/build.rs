@@ -26,6 +26,7 @@ pub fn build(study: &Study, facts: &Facts) -> Result<Plan, PlanError> {
         settler: Settler::new(study, facts),
         graph: Graph::default(),
         teachers: Teachers::default(),
+        evaluations: measure::MOST_EVALUATIONS,
     };
     let all = || (0..study.arms.len()).flat_map(|arm| study.seeds.iter().map(move |seed| (arm, *seed)));
     // Caches of logits serve all runs: how far they reach is known only when all runs are settled.
@@ -51,6 +52,8 @@ pub(super) struct Builder<'a> {
     pub(super) settler: Settler<'a>,
     pub(super) teachers: Teachers,
     pub(super) graph: Graph,
+    /// How many more there may be.
+    pub(super) evaluations: u64,
     speed: Option<f64>,
 }
 
@@ -84,7 +87,7 @@ impl Builder<'_> {
         for segment in &settled.timeline.segments {
             self.settler.starts(&settled.model, segment)?;
         }
-        let phases = self.phases(arm, seed, &settled, &lessons);
+        let phases = self.phases(arm, seed, &settled, &lessons)?;
         nodes.extend(phases.iter().cloned());
         let probes: Vec<_> = measure::probes(study, &settled.timeline)
             .into_iter()
@@ -125,7 +128,7 @@ impl Builder<'_> {
         })
     }
 
-    fn phases(&mut self, arm: usize, seed: u64, settled: &Rc<Settled>, lessons: &[Lesson]) -> Vec<Key> {
+    fn phases(&mut self, arm: usize, seed: u64, settled: &Rc<Settled>, lessons: &[Lesson]) -> Result<Vec<Key>, PlanError> {
         let study = self.study;
         let (name, recipe) = (&study.arms[arm].name, &study.arms[arm].recipe);
         let corpus = self.settler.worlds[settled.world].key.clone();
@@ -144,7 +147,7 @@ impl Builder<'_> {
                 segment: segment.clone(),
                 transition,
                 teachers: lessons.iter().filter_map(|lesson| lesson.used(segment)).collect(),
-                measures: measure::measures(&study.measures, segment, !lessons.is_empty()),
+                measures: measure::measures(&study.measures, segment, !lessons.is_empty(), &mut self.evaluations)?,
             };
             let shape = self.settler.shape(&settled.model, segment);
             let key = key::phase("phase", &phase, &shape);
@@ -158,7 +161,7 @@ impl Builder<'_> {
             }
             phases.push(key);
         }
-        phases
+        Ok(phases)
     }
 
     fn probe(

@@ -46,6 +46,9 @@ pub enum PlanError {
         /// What should agree.
         quantity: &'static str,
     },
+    /// A plan lists them one by one.
+    #[error("more than {} million evaluations in all: measure less often", .0 / 1_000_000)]
+    TooManyEvaluations(u64),
     /// The text is too short.
     #[error("the training part of `{data}` has not one sequence of {context} tokens")]
     NoSequence {

@@ -2,15 +2,25 @@
 //!
 //! Owns the steps. Invariant: every segment is measured at its first step and at its last, so that an event is seen from both sides.
 
+use super::error::PlanError;
 use crate::study::{Measure, Metric, ProbeKind, ProbeMoment, Study};
 use crate::timeline::{Segment, Timeline};
 
-/// After which steps of the run each metric is taken in a segment, ascending.
-pub(super) fn measures(wanted: &[Measure], segment: &Segment, taught: bool) -> Vec<(Metric, Vec<u64>)> {
+/// Evaluations of all runs of a plan together: their steps are listed one by one.
+pub(super) const MOST_EVALUATIONS: u64 = 10_000_000;
+
+/// After which steps of the run each metric is taken in a segment, ascending. At most so many as are `left`, which it takes them from.
+pub(super) fn measures(
+    wanted: &[Measure],
+    segment: &Segment,
+    taught: bool,
+    left: &mut u64,
+) -> Result<Vec<(Metric, Vec<u64>)>, PlanError> {
     let mut metrics: Vec<(Metric, Vec<u64>)> = Vec::new();
     let (start, end) = (segment.steps.start, segment.steps.end);
     for measure in wanted.iter().filter(|measure| taught || measure.metric != Metric::Kl) {
         let every = measure.every.max(1);
+        *left = left.checked_sub((end - start) / every + 2).ok_or(PlanError::TooManyEvaluations(MOST_EVALUATIONS))?;
         let multiples = (start.div_ceil(every)..=end / every).map(|number| number * every);
         let mut steps: Vec<u64> = [start, end].into_iter().chain(multiples).collect();
         match metrics.iter_mut().find(|(metric, _)| *metric == measure.metric) {
@@ -23,7 +33,7 @@ pub(super) fn measures(wanted: &[Measure], segment: &Segment, taught: bool) -> V
         steps.dedup();
     }
     metrics.sort_by_key(|(metric, _)| *metric);
-    metrics
+    Ok(metrics)
 }
 
 /// A probe that is due.

@@ -3,6 +3,7 @@
 //! Owns digests. Invariant: equal contents have equal digests, whichever `Arc` holds them.
 
 use std::collections::BTreeMap;
+use std::io::{BufWriter, Write};
 
 use serde::Serialize;
 
@@ -10,8 +11,10 @@ use serde::Serialize;
 pub(super) fn digest(context: &str, of: &impl Serialize) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new_derive_key(context);
     // A buffer: the serialiser writes a few bytes at a time.
-    let text = serde_json::to_vec(of).expect("plain data has a JSON form");
-    hasher.update(&text);
+    let mut buffer = BufWriter::with_capacity(4 << 10, &mut hasher);
+    serde_json::to_writer(&mut buffer, of).expect("plain data has a JSON form");
+    buffer.flush().expect("a hasher takes everything");
+    drop(buffer);
     hasher.finalize()
 }
 

@@ -314,7 +314,7 @@ impl Builder<'_> {
                 model: Arc::clone(&model),
                 training: Arc::clone(training),
                 parent: None,
-                measures: measure::measures(&measured, segment, false),
+                measures: measure::measures(&measured, segment, false, &mut self.evaluations)?,
                 segment: segment.clone(),
                 transition,
                 teachers: lessons.iter().filter_map(|lesson| lesson.used(segment)).collect(),

@@ -7,6 +7,8 @@
 use pest::Parser;
 
 use super::grammar::{Grammar, Rule};
+use super::scan;
+use crate::source::FileId;
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +67,11 @@ pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
 
 /// The tokens of one item, if it can be read.
 pub(super) fn item(text: &str) -> Option<Vec<Token<'_>>> {
+    // The grammar reads brackets that are not closed anew at each depth.
+    let scanned = scan::scan(FileId::default(), text);
+    if scanned.hopeless || !scanned.diagnostics.is_empty() {
+        return None;
+    }
     read(text, Rule::item_alone)
 }
 

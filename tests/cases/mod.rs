@@ -3,10 +3,12 @@
 //! A line carries `// error: about <<words>>, suggests word` (or `error[code]: …`): the words underlined on that line, and a word of
 //! a hint. What is missing and what is unexpected are both faults.
 
-use std::path::{Path, PathBuf};
+mod files;
 
 use xrun::diagnostic::{Diagnostic, Severity};
 use xrun::source::Sources;
+
+pub use files::files;
 
 /// What a case expects on a line.
 #[derive(Debug)]
@@ -65,20 +67,4 @@ pub fn disagreements(name: &str, text: &str, sources: &Sources, said: Vec<&Diagn
         ));
     }
     faults
-}
-
-/// The files below a folder that end in `.exp`, sorted.
-pub fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let Ok(entries) = std::fs::read_dir(folder) else { return found };
-    for entry in entries.flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            found.extend(files(&path));
-        } else if path.extension().is_some_and(|extension| extension == "exp") {
-            found.push(path);
-        }
-    }
-    found.sort();
-    found
 }
