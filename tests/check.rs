@@ -492,26 +492,17 @@ fn misspelt(word: &str, choice: usize, mut below: impl FnMut(usize) -> usize) ->
     letters.into_iter().collect()
 }
 
-#[test]
-fn one_wrong_letter_is_said_once_and_the_word_is_suggested() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/check/ok");
-    let texts: Vec<String> =
-        cases::files(&folder, "exp").iter().map(|path| std::fs::read_to_string(path).expect("a readable case")).collect();
-    let mut state = 7u64;
-    let mut below = |bound: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % bound.max(1)
-    };
-    let rounds = std::env::var("XRUN_FUZZ").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(200);
+/// What goes wrong when words of a right text are misspelt, so many of them, one at a time.
+fn ill_told(text: &str, rounds: usize, below: &mut impl FnMut(usize) -> usize) -> Vec<String> {
     let known: Vec<&str> = WORDS.split_whitespace().collect();
+    let all = words_of(text);
+    let words: Vec<(usize, &str)> = all.iter().copied().filter(|(_, word)| known.contains(word)).collect();
     let (mut faults, mut tried) = (Vec::new(), 0);
     while tried < rounds {
-        let text = &texts[below(texts.len())];
-        let words: Vec<(usize, &str)> = words_of(text).into_iter().filter(|(_, word)| known.contains(word)).collect();
         let (at, word) = words[below(words.len())];
-        let wrong = misspelt(word, below(4), &mut below);
+        let wrong = misspelt(word, below(4), &mut *below);
         // Another word of the text or of the language may well be meant.
-        if known.contains(&wrong.as_str()) || words_of(text).iter().any(|(_, other)| *other == wrong) || wrong == word {
+        if known.contains(&wrong.as_str()) || all.iter().any(|(_, other)| *other == wrong) {
             continue;
         }
         tried += 1;
@@ -534,5 +525,26 @@ fn one_wrong_letter_is_said_once_and_the_word_is_suggested() {
             ));
         }
     }
-    assert!(faults.is_empty(), "{} of {rounds}\n{}", faults.len(), faults.join("\n"));
+    faults
+}
+
+#[test]
+fn one_wrong_letter_is_said_once_and_the_word_is_suggested() {
+    let mut texts = cases::files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/check/ok"), "exp");
+    assert!(!texts.is_empty());
+    if let Ok(other) = std::env::var("XRUN_SUITE") {
+        texts.extend(cases::files(&Path::new(&other).join("ok"), "exp"));
+    }
+    let mut state = 7u64;
+    let mut below = |bound: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % bound.max(1)
+    };
+    let rounds = std::env::var("XRUN_FUZZ").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(100);
+    let mut faults = Vec::new();
+    for path in texts {
+        let text = std::fs::read_to_string(&path).expect("a readable case");
+        faults.extend(ill_told(&text, rounds, &mut below).into_iter().map(|fault| format!("{}: {fault}", path.display())));
+    }
+    assert!(faults.is_empty(), "{} words, {rounds} were tried in each text\n{}", faults.len(), faults.join("\n"));
 }
