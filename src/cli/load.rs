@@ -10,7 +10,7 @@ use crate::data::corpus::Part;
 use crate::data::{self, Reach};
 use crate::plan::{self, Plan};
 use crate::run::Store;
-use crate::study::Data;
+use crate::study::{Data, Study};
 
 /// A larger plan than this was not written by xrun: 10,000 arms take about a hundredth of it.
 const LARGEST_PLAN: u64 = 1 << 30;
@@ -53,12 +53,24 @@ pub fn plan(which: &Which, manner: Manner) -> Result<Plan, Fault> {
         }
         (Some(name), studies) => studies.iter().find(|study| study.name == *name).ok_or_else(|| no_such_study(which, name))?,
     };
-    let store = store(which);
+    planned(study, &which.file, &store(which))
+}
+
+/// The plans of all studies of a file.
+pub fn plans(file: &Path, store: Option<&Path>, manner: Manner) -> Result<Vec<Plan>, Fault> {
+    if is_plan(file) {
+        return Ok(vec![stored(&Which { file: file.into(), study: None, store: store.map(Path::to_path_buf) })?]);
+    }
+    let store = Store::at(store_of(file, store));
+    checked(file, manner)?.studies.iter().map(|study| planned(study, file, &store)).collect()
+}
+
+fn planned(study: &Study, file: &Path, store: &Store) -> Result<Plan, Fault> {
     let written = |data: &Data, content: &str| {
         let corpus = data::Corpus::open(&store.node(&plan::corpus(data, Some(content)))).ok()?;
         Some([Part::Train, Part::Holdout].map(|part| corpus.documents(part).to_vec()))
     };
-    let facts = data::gather(study, &folder_of(&which.file), &Reach { written: &written, most_bytes: None });
+    let facts = data::gather(study, &folder_of(file), &Reach { written: &written, most_bytes: None });
     plan::build(study, &facts).map_err(|error| Fault::Input(format!("`{}` cannot be planned: {error}", study.name)))
 }
 

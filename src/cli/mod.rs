@@ -4,11 +4,13 @@
 //! runner to its workers. Deliberately holds no knowledge of the domain. Invariant: input that is refused leaves nothing behind.
 
 mod check;
+mod choose;
 mod completions;
 mod diff;
 mod explain;
 mod fault;
 mod fmt;
+mod gc;
 mod load;
 mod lsp;
 mod new;
@@ -17,8 +19,10 @@ mod plan;
 mod progress;
 mod report;
 mod run;
+mod show;
 mod status;
 mod story;
+mod verify;
 mod worker;
 mod world;
 
@@ -103,6 +107,12 @@ enum Verb {
     Diff(diff::Arguments),
     /// What is done, under way, failed, missing
     Status(status::Arguments),
+    /// What is known of a node, or of the nodes of an arm
+    Show(show::Arguments),
+    /// Hash what the store holds, and do some of it again to compare
+    Verify(verify::Arguments),
+    /// Say, or remove, what no plan reaches
+    Gc(gc::Arguments),
     /// Explain a diagnostic by its code, or a placement by its name
     Explain(explain::Arguments),
     /// Print what a shell needs to complete commands and options
@@ -143,6 +153,9 @@ pub fn main() -> ExitCode {
         Verb::Completions(arguments) => completions::completions(&arguments),
         Verb::Lsp => lsp::lsp(),
         Verb::Status(arguments) => status::status(&arguments, manner),
+        Verb::Show(arguments) => show::show(&arguments, manner),
+        Verb::Verify(arguments) => verify::verify(&arguments, manner),
+        Verb::Gc(arguments) => gc::gc(&arguments, manner),
     };
     let outcome = result.unwrap_or_else(|fault| {
         output::complain(&fault.to_string());

@@ -65,7 +65,7 @@ pub fn run(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
 }
 
 /// All nodes, or those of one arm.
-fn wanted(plan: &Plan, arm: Option<&str>) -> Result<Vec<Node>, Fault> {
+pub fn wanted(plan: &Plan, arm: Option<&str>) -> Result<Vec<Node>, Fault> {
     let Some(arm) = arm else { return Ok(plan.nodes().into_iter().cloned().collect()) };
     let spaceless = |name: &str| name.split_whitespace().collect::<String>();
     let names = || plan.study.arms.iter().map(|arm| arm.name.as_str());
@@ -77,7 +77,7 @@ fn wanted(plan: &Plan, arm: Option<&str>) -> Result<Vec<Node>, Fault> {
 }
 
 /// The first SIGINT or SIGTERM asks for an end soon, the second ends at once: the store is whole at any moment.
-fn heed_signals() -> Result<Arc<AtomicBool>, Fault> {
+pub fn heed_signals() -> Result<Arc<AtomicBool>, Fault> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))

@@ -8,6 +8,7 @@ pub mod executor;
 pub mod lines;
 pub mod lock;
 pub mod record;
+pub mod rerun;
 pub mod store;
 pub mod worker;
 

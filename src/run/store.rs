@@ -12,7 +12,7 @@
 //! against the hashes of its record; what does not agree is damaged and counts as absent. A holder that has lost its lock changes nothing
 //! that is another's: each works in a folder of its own, and a node that is whole is never replaced.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -20,6 +20,9 @@ use std::path::{Path, PathBuf};
 use super::lock::{self, Holder, Lock, Observer, Taken};
 use super::record::{FailureRecord, Record, VERSION};
 use crate::plan::node::Key;
+
+/// Of a [`Key`].
+const KEY_DIGITS: usize = 32;
 
 /// Why the store cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -92,12 +95,13 @@ impl Store {
     }
     /// Makes the folders, private to the user.
     pub fn create(&self) -> Result<(), StoreError> {
+        let is_new = !self.root.exists();
         for folder in ["nodes", "work", "failures"] {
             let path = self.root.join(folder);
             fs::create_dir_all(&path).map_err(io("cannot create", &path))?;
         }
         #[cfg(unix)]
-        {
+        if is_new {
             use std::os::unix::fs::PermissionsExt;
             fs::set_permissions(&self.root, fs::Permissions::from_mode(0o700)).map_err(io("cannot make private", &self.root))?;
         }
@@ -285,6 +289,43 @@ impl Store {
         }
         let _ = fs::remove_file(self.failure_path(key));
     }
+    /// Keys of which there is anything: results, attempts, failures. A store that does not exist has none.
+    pub fn keys(&self) -> Result<Vec<Key>, StoreError> {
+        let mut keys = BTreeSet::new();
+        for folder in ["nodes", "work", "failures"] {
+            let path = self.root.join(folder);
+            let entries = match fs::read_dir(&path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                entries => entries.map_err(io("cannot list", &path))?,
+            };
+            for entry in entries {
+                let name = entry.map_err(io("cannot list", &path))?.file_name();
+                let name = name.to_string_lossy();
+                let name = name.strip_suffix(".ron").unwrap_or(&name);
+                if name.len() == KEY_DIGITS && name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                    keys.insert(Key(name.to_owned()));
+                }
+            }
+        }
+        Ok(keys.into_iter().collect())
+    }
+    /// Bytes of all that there is of a node.
+    pub fn size(&self, key: &Key) -> u64 {
+        [self.node(key), self.attempts(key)].iter().map(|folder| size(folder)).sum()
+    }
+    /// Removes all that there is of a node, unless somebody works on it; whether it did.
+    pub fn remove(&self, key: &Key, observer: &Observer) -> Result<bool, StoreError> {
+        let Taken::Ours(lock) = self.lock(key, observer)? else { return Ok(false) };
+        let (node, away) = (self.node(key), self.attempts(key).join("removed"));
+        let _ = fs::remove_dir_all(&away);
+        if node.exists() {
+            // It goes whole, by a rename, so that a kill leaves no half of it.
+            fs::rename(&node, &away).map_err(io("cannot remove", &node))?;
+        }
+        self.tidy(key);
+        self.release(key, lock);
+        Ok(true)
+    }
     /// Lets a lock go; a node without attempts leaves no folder.
     pub fn release(&self, key: &Key, lock: Lock) {
         drop(lock);
@@ -311,6 +352,17 @@ impl Store {
     }
 }
 
+/// Bytes of the files below a folder; links are not followed.
+fn size(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let sizes = entries.map(|entry| match entry.metadata() {
+        Ok(data) if data.is_dir() => size(&entry.path()),
+        Ok(data) => data.len(),
+        Err(_) => 0,
+    });
+    sizes.sum()
+}
+
 /// Folders that have a number, ascending.
 fn numbered(folder: &Path) -> Vec<u64> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -325,7 +377,8 @@ fn is_temporary(name: &str) -> bool {
     name.starts_with('.')
 }
 
-fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
+/// Copies the files of a folder into a new one.
+pub(super) fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;

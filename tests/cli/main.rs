@@ -8,3 +8,5 @@ mod plan;
 mod report;
 #[cfg(feature = "train")]
 mod run;
+#[cfg(feature = "train")]
+mod store;

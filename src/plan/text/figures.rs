@@ -48,8 +48,8 @@ pub(super) fn flops(value: Option<f64>) -> String {
     }
 }
 
-/// `4.5 GiB`.
-pub(super) fn bytes(count: Option<u64>) -> String {
+/// `4.5 GiB`; `?` for what is not known.
+pub fn bytes(count: Option<u64>) -> String {
     let Some(count) = count else { return "?".to_owned() };
     let units = [(1u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let unit = units.into_iter().find(|(size, _)| count >= *size);

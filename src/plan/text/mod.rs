@@ -12,6 +12,7 @@ mod whole;
 use super::Plan;
 use super::node::Key;
 pub(super) use figures::action;
+pub use figures::bytes;
 use page::Page;
 
 /// The plan as text of 100 columns; `cached` says which nodes are done already.
