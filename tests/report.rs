@@ -431,7 +431,8 @@ fn every_table_of_the_study() {
     assert_eq!(controls, ["[post, grow]", "[post, joint]", "joint_long"]);
     assert_eq!(found.tables["freeze"].columns[2].label, "grow_frozen − grow");
     let figures: Vec<&str> = found.figures.iter().map(|figure| figure.name.as_str()).collect();
-    let wanted = ["interaction", "loss", "delta", "transition", "block_removal", "boundary_rms", "logit_lens", "gradient_norms"];
+    let wanted =
+        ["interaction", "loss", "delta", "transition", "block_removal", "boundary_rms", "logit_lens", "gradient_norms", "plan"];
     assert_eq!(figures, wanted);
     // What lies around the layers has no groups; no layer has a gain.
     let gradients = &found.tables["gradient_norms"];

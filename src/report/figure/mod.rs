@@ -5,6 +5,7 @@
 //! colours are the only link to it. Invariant: every text in a panel is escaped, and a panel refers to nothing outside itself.
 
 mod cast;
+mod course;
 mod delta;
 mod depth;
 pub mod drawing;
@@ -34,6 +35,7 @@ pub fn all(reading: &Reading<'_>) -> Vec<Figure> {
         rms::draw(reading),
         depth::lens_over_blocks(reading),
         depth::gradients_over_layers(reading),
+        course::draw(reading),
     ];
     drawn.into_iter().flatten().filter(|figure| !figure.panels.is_empty()).collect()
 }

@@ -41,6 +41,8 @@ pub fn paint(class: &str) -> Paint {
         "title" => Paint { fill: Some("ink"), size: 13.0, bold: true, ..paint },
         "label" | "tick" => Paint { fill: Some("soft"), size: 11.0, ..paint },
         "halo" => Paint { fill: Some("ink"), stroke: Some("paper"), width: 4.0, ..paint },
+        "inverse" => Paint { fill: Some("paper"), size: 10.5, bold: true, ..paint },
+        "edge" => Paint { stroke: Some("soft"), ..paint },
         "name" => Paint { fill: Some(own), size: 11.5, bold: true, ..paint },
         "grid" => Paint { stroke: Some("grid"), ..paint },
         "axis" => Paint { stroke: Some("soft"), ..paint },
