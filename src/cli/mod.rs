@@ -103,7 +103,7 @@ enum Verb {
     Run(run::Arguments),
     /// Tables, figures and verdicts from what has run, also half-way
     Report(report::Arguments),
-    /// What is different between two reports; exits with 1 if anything is
+    /// What is different between two reports or two stores; exits with 1 if anything is
     Diff(diff::Arguments),
     /// What is done, under way, failed, missing
     Status(status::Arguments),

@@ -26,9 +26,16 @@ pub fn complain(text: &str) {
     }
 }
 
-/// A result to where it was asked for: a file, whole or not at all, or standard output.
+/// A result to where it was asked for: a file, or standard output.
 pub fn deliver(text: &str, out: Option<&Path>) -> Result<(), Fault> {
-    let Some(path) = out else { return say(text) };
+    match out {
+        Some(path) => write(text.as_bytes(), path),
+        None => say(text),
+    }
+}
+
+/// A file, whole or not at all.
+pub fn write(bytes: &[u8], path: &Path) -> Result<(), Fault> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let cannot = |error: std::io::Error| Fault::Machine(format!("cannot write `{}`: {error}", path.display()));
     let mut builder = tempfile::Builder::new();
@@ -39,7 +46,7 @@ pub fn deliver(text: &str, out: Option<&Path>) -> Result<(), Fault> {
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
     let mut file = builder.tempfile_in(folder).map_err(cannot)?;
-    file.write_all(text.as_bytes()).map_err(cannot)?;
+    file.write_all(bytes).map_err(cannot)?;
     file.persist(path).map_err(|error| cannot(error.error))?;
     Ok(())
 }

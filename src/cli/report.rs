@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{Fault, Manner, Outcome, Which, load, output, story};
-use crate::report::{Findings, Form, findings, render, render_with};
+use crate::report::{Findings, Form, figure_files, findings, render, render_with};
 
 /// Tables, figures and verdicts from what has run, also half-way
 #[derive(Args)]
@@ -21,7 +21,7 @@ pub struct Arguments {
     /// Through a minijinja template of your own; its ending decides how text is escaped (.html, .md, .tex, .csv)
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
     template: Option<PathBuf>,
-    /// Write each panel of each figure there as an SVG file, besides the report
+    /// Write figures there as SVG, PDF and PNG files, besides the report: each panel, and panels side by side
     #[arg(long, value_name = "FOLDER")]
     figures: Option<PathBuf>,
     /// Exit with 1 if a claim is refuted or undecided
@@ -65,9 +65,12 @@ pub fn report(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
         std::fs::create_dir_all(folder)
             .map_err(|error| Fault::Machine(format!("cannot make `{}`: {error}", folder.display())))?;
         for figure in &findings.figures {
-            for (number, panel) in (1..).zip(&figure.panels) {
-                output::deliver(&panel.file(), Some(&folder.join(format!("{}-{number}.svg", figure.name))))?;
+            for (name, bytes) in figure_files(figure) {
+                output::write(&bytes, &folder.join(name))?;
             }
+        }
+        if cfg!(not(feature = "figures")) {
+            output::note("note: figures are written as SVG only; PDF and PNG need the feature `figures`");
         }
     }
     output::deliver(&text, arguments.out.as_deref())?;

@@ -31,6 +31,7 @@ mod tables;
 mod threats;
 
 pub use compare::differences;
+pub use figure::files as figure_files;
 pub use findings::findings;
 pub use model::Findings;
 pub use render::{Form, RenderError, render, render_with};

@@ -4,6 +4,7 @@
 //! does a node's work. Invariant: a node in the store is whole or absent.
 
 pub mod device;
+mod differences;
 pub mod executor;
 pub mod lines;
 pub mod lock;
@@ -13,5 +14,6 @@ pub mod store;
 pub mod worker;
 
 pub use device::Device;
+pub use differences::differences;
 pub use executor::{Listener, Options, Summary, execute};
 pub use store::{Standing, Store, StoreError};

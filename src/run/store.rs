@@ -125,6 +125,10 @@ impl Store {
     pub fn has(&self, key: &Key) -> bool {
         self.node(key).join("record.ron").is_file()
     }
+    /// What is written of a node, its files not looked at; the reason where that is not to be trusted, `None` where there is no such node.
+    pub fn recorded(&self, key: &Key) -> Option<Result<Record, String>> {
+        self.has(key).then(|| self.record(key))
+    }
     /// How far a node is. For people; nothing is written.
     pub fn standing(&self, key: &Key) -> Standing {
         if self.has(key) {

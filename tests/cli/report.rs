@@ -34,6 +34,34 @@ fn many_runs_are_reported_in_no_time() {
     assert_eq!(own, format!("500 499 {}", series["train_loss"][7][1]));
 }
 
+/// By key: what one store has alone, what came out otherwise, what is damaged.
+#[test]
+fn stores_are_compared() {
+    let text = filled::study(100, 4);
+    let (one, two) = (Bench::new(&text), Bench::new(&text));
+    for bench in [&one, &two] {
+        filled::fill(bench.path(), &text);
+    }
+    let (first, second) = (one.store(), two.store());
+    let (first, second) = (first.to_str().expect("a path"), second.to_str().expect("a path"));
+    assert_eq!(one.says(0, &["diff", first, second]), "");
+    let mut nodes: Vec<_> =
+        std::fs::read_dir(two.store().join("nodes")).expect("nodes").map(|entry| entry.expect("an entry").path()).collect();
+    nodes.sort();
+    std::fs::remove_dir_all(&nodes[0]).expect("removes");
+    let metrics = nodes[1].join("metrics.jsonl");
+    std::fs::write(&metrics, std::fs::read_to_string(&metrics).expect("metrics").replace("2.", "1.")).expect("writes");
+    filled::seal(&nodes[1]);
+    std::fs::write(nodes[2].join("record.ron"), "(").expect("writes");
+    let told = one.says(1, &["diff", first, second]);
+    let told: Vec<&str> = told.lines().map(|line| line.split_once(": ").expect("a node").1).collect();
+    assert_eq!(told[..2], ["phase only in the first", "phase with another `metrics.jsonl`"]);
+    assert!(told.len() == 3 && told[2].starts_with("damaged in the second: its record: "), "{told:?}");
+    for wrong in ["study.exp", "."] {
+        one.says(2, &["diff", first, wrong]);
+    }
+}
+
 /// A node whose metrics are not what was written, are no lines, or are those of other steps is left out and named.
 #[test]
 fn tampered_records_are_left_out_and_named() {

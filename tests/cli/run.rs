@@ -70,7 +70,8 @@ fn a_study_is_trained_once_and_reported() {
     let markdown = bench.says(0, &["report", "study.exp"]);
     assert!(markdown.contains("14 of 14 runs finished") && markdown.contains("## Claims") && markdown.contains("n = 2"));
     assert!(markdown.contains("least of all models"), "the text before the first `use` describes the study");
-    assert_eq!(bench.says(0, &["report", "study.exp", "--format", "html", "--out", "report.html"]), "");
+    assert_eq!(bench.says(0, &["report", "study.exp", "--format", "html", "--out", "report.html", "--figures", "figures"]), "");
+    assert!(["loss-1.svg", "loss-wide.svg", "plan-1.svg"].iter().all(|name| bench.path().join("figures").join(name).is_file()));
     assert!(std::fs::read_to_string(bench.path().join("report.html")).expect("reads").contains("<svg"));
     assert!(bench.says(0, &["report", "study.exp", "--format", "csv"]).lines().count() > 20);
     let checked = bench.xrun(&["report", "study.exp", "--check"]).status.code();

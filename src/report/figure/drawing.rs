@@ -50,6 +50,25 @@ pub struct Panel {
     pub drawing: Drawing,
 }
 
+impl Shape {
+    /// The same shape elsewhere.
+    pub fn moved(&self, (right, down): At) -> Self {
+        let to = |(x, y): At| (x + right, y + down);
+        let mut moved = self.clone();
+        match &mut moved {
+            Shape::Line { from, to: end, .. } => (*from, *end) = (to(*from), to(*end)),
+            Shape::Path { points, .. } => points.iter_mut().for_each(|point| *point = to(*point)),
+            Shape::Rect { corner, .. } => *corner = to(*corner),
+            Shape::Dot { at, .. } | Shape::Text { at, .. } => *at = to(*at),
+            Shape::Clipped { corner, shapes, .. } => {
+                *corner = to(*corner);
+                shapes.iter_mut().for_each(|shape| *shape = shape.moved((right, down)));
+            }
+        }
+        moved
+    }
+}
+
 impl Panel {
     /// For a page whose style sheet has the colours.
     pub fn svg(&self) -> String {

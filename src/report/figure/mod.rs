@@ -1,4 +1,4 @@
-//! Figures: panels of shapes, which a page takes as SVG in its own colours, LaTeX as TikZ, and a file of its own as SVG in full.
+//! Figures: panels of shapes, which a page takes as SVG in its own colours, LaTeX as TikZ, and a file of its own as SVG, PDF or PNG in full.
 //!
 //! Owns what is drawn and where. Drawn by hand and not by a plotting library, because a panel has to follow the page into dark mode, to
 //! stay readable at the width of a telephone, and to carry its labels beside its lines. Deliberately knows no page: the names of
@@ -9,10 +9,17 @@ mod course;
 mod delta;
 mod depth;
 pub mod drawing;
+mod files;
 mod frame;
 mod interaction;
+#[cfg(feature = "figures")]
+mod letters;
 mod loss;
 pub mod paint;
+#[cfg(feature = "figures")]
+mod pdf;
+#[cfg(feature = "figures")]
+mod png;
 mod removal;
 mod rms;
 mod scale;
@@ -20,6 +27,8 @@ pub mod strip;
 mod svg;
 mod tikz;
 mod transition;
+
+pub use files::files;
 
 use super::model::Figure;
 use super::reading::Reading;
@@ -42,3 +51,5 @@ pub fn all(reading: &Reading<'_>) -> Vec<Figure> {
 
 /// The width of a panel in its own units: at this width or more its text is as large as the page's small text.
 const WIDTH: f64 = 366.0;
+/// Points of print for each of these units: a panel is as wide as a column, 84 mm, and its text has seven points or more.
+const POINTS: f64 = 0.65;

@@ -79,3 +79,10 @@ pub fn light(ink: Ink) -> &'static str {
     let at = STYLE.find(&format!("--{ink}: #")).map_or(0, |at| at + ink.len() + 5);
     STYLE.get(at..at + 6).filter(|digits| digits.chars().all(|c| c.is_ascii_hexdigit())).unwrap_or("000000")
 }
+
+/// A colour of the light palette as red, green and blue.
+#[cfg(feature = "figures")]
+pub fn rgb(ink: Ink) -> [u8; 3] {
+    let [_, red, green, blue] = u32::from_str_radix(light(ink), 16).unwrap_or_default().to_be_bytes();
+    [red, green, blue]
+}

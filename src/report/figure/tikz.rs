@@ -5,13 +5,12 @@
 
 use std::fmt::Write;
 
+use super::POINTS;
 use super::drawing::{Anchor, At, Panel, Shape};
 use super::paint::paint;
 use super::svg::tenth;
 use crate::report::latex::latex;
 
-/// Points for each unit of a drawing: 366 units are 84 mm, a column.
-const UNIT: f64 = 0.65;
 /// A TeX line of input holds so many coordinates.
 const A_LINE: usize = 8;
 
@@ -19,7 +18,7 @@ const A_LINE: usize = 8;
 pub fn picture(panel: &Panel) -> String {
     let (width, height) = panel.drawing.size;
     let mut out =
-        format!("\\begin{{tikzpicture}}[x={UNIT}pt,y=-{UNIT}pt]\n\\useasboundingbox (0,0) rectangle ({width},{height});\n");
+        format!("\\begin{{tikzpicture}}[x={POINTS}pt,y=-{POINTS}pt]\n\\useasboundingbox (0,0) rectangle ({width},{height});\n");
     shapes(&panel.drawing.shapes, &mut out);
     out.push_str("\\end{tikzpicture}");
     out
@@ -42,7 +41,7 @@ fn shapes(shapes_: &[Shape], out: &mut String) {
                 writeln!(out, "\\path[{}] {} rectangle {};", look(class), at(*corner), at((corner.0 + size.0, corner.1 + size.1)))
             }
             Shape::Dot { class, at: place, radius, .. } if !paint(class).hidden => {
-                writeln!(out, "\\path[{}] {} circle[radius={}pt];", look(class), at(*place), tenth(radius * UNIT))
+                writeln!(out, "\\path[{}] {} circle[radius={}pt];", look(class), at(*place), tenth(radius * POINTS))
             }
             Shape::Dot { .. } => Ok(()),
             Shape::Text { class, at: place, anchor, text } => {
@@ -86,7 +85,7 @@ fn look(class: &str) -> String {
         look.push(format!("draw=xrun-{stroke},line width={:.2}pt", paint.width * 0.5));
     }
     if let Some((dash, gap)) = paint.dash {
-        look.push(format!("dash pattern=on {}pt off {}pt", dash * UNIT, gap * UNIT));
+        look.push(format!("dash pattern=on {}pt off {}pt", dash * POINTS, gap * POINTS));
     }
     if let Some(fill) = paint.fill {
         look.push(format!("fill=xrun-{fill}"));
