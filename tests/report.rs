@@ -268,6 +268,22 @@ fn what_is_under_way_is_counted() {
     assert!(csv.contains("\nclaims,they_interact,supported,") && csv.contains(",4,5,0,1,0\n"));
 }
 
+/// A figure has no cells to count in: its caption says what its means rest on.
+#[test]
+fn captions_count_seeds() {
+    let caption = |story: &xrun::report::Story, name: &str| {
+        let found = findings(story).figures.into_iter().find(|figure| figure.name == name).expect("a figure");
+        found.caption
+    };
+    let wanted = "n = 5 seeds, but for [post, grow_frozen] (n = 4 of 5, 1 diverged) and joint_long (n = 4 of 5, 1 missing); what is not finished \
+                  counts as far as it came.";
+    for name in ["loss", "interaction", "delta", "block_removal", "boundary_rms", "transition"] {
+        assert!(caption(&rich(), name).ends_with(wanted), "{}", caption(&rich(), name));
+    }
+    assert!(!caption(&rich(), "plan").contains("n = "));
+    assert!(caption(&paper(), "interaction").ends_with(" n = 1 seed."));
+}
+
 /// Every number that was measured names the nodes that it comes from, and the page has them all.
 #[test]
 fn numbers_lead_to_their_nodes() {
