@@ -66,6 +66,7 @@ fn claims_without_an_effect_are_decided_one_time_in_twenty() {
     ];
     for shared in [false, true] {
         let (primary, others, supported) = decided(&claims, shared);
+        println!("shared {shared}: the primary claim is decided {primary} (supported {supported}), one of three {others}");
         assert!((0.035..=0.065).contains(&primary), "shared {shared}: the primary claim is decided {primary}");
         assert!(others <= 0.065, "shared {shared}: one of three is decided {others}");
         assert!(supported <= 0.04, "shared {shared}: supported {supported}");
@@ -86,6 +87,7 @@ fn equivalence_at_the_margin_is_supported_one_time_in_twenty() {
             supported += u64::from(findings(&story).claims[0].verdict == "supported");
         }
         let share = supported as f64 / STUDIES as f64;
+        println!("shared {shared}: equivalence is supported {share}");
         assert!((0.02..=0.065).contains(&share), "shared {shared}: {share}");
     }
 }
