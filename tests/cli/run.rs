@@ -191,7 +191,8 @@ fn a_loss_that_is_not_finite_stops_its_arm_alone() {
     assert!(told.contains("diverged at step") && told.contains("could not be tried"), "{told}");
     let report = bench.says(0, &["report", "study.exp"]);
     assert!(report.contains("diverged") && report.contains("8 of 14 runs finished"), "{report}");
-    assert!(bench.says(0, &["status", "study.exp"]).contains("failed"));
+    let status = bench.says(0, &["status", "study.exp"]);
+    assert!(status.contains("failed") && status.contains("diverged at step"), "{status}");
 }
 
 /// Heads of the library's declarations of a kind: names with the names of their parameters.

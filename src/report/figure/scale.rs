@@ -53,7 +53,7 @@ impl Scale {
         let step = [1.0, 2.0, 2.5, 5.0, 10.0]
             .into_iter()
             .map(|factor| factor * power)
-            .find(|step| *step >= rough * 0.999)
+            .find(|step| *step >= rough * 0.75)
             .unwrap_or(rough);
         // 2.5 needs a digit more than its power of ten.
         let decimals = (-step.log10().floor()).max(0.0) as usize + usize::from((step / power - 2.5).abs() < 1e-9 && power < 10.0);
