@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::{Fault, Outcome, output};
-use crate::{report, run};
+use crate::report;
+use crate::run::{self, Store};
 
 /// What is different between two reports, or between two stores
 #[derive(Args)]
@@ -35,9 +36,9 @@ pub fn diff(arguments: &Arguments) -> Result<Outcome, Fault> {
     Ok(if found.is_empty() { Outcome::Done } else { Outcome::Failed })
 }
 
-fn store(path: &Path) -> Result<run::Store, Fault> {
+fn store(path: &Path) -> Result<Store, Fault> {
     if path.join("nodes").is_dir() {
-        Ok(run::Store::at(path))
+        Ok(Store::at(path))
     } else {
         Err(Fault::Input(format!("`{}` is no folder of results: there is no `nodes` in it", path.display())))
     }
