@@ -88,7 +88,7 @@ mod tests {
             let glyphs = letters(bold).glyphs(text);
             let missing: Vec<char> = glyphs.iter().filter(|glyph| glyph.number == 0).map(|glyph| glyph.character).collect();
             assert!(missing.is_empty(), "{missing:?}");
-            assert!(glyphs.iter().all(|glyph| glyph.advance > 0.1 && glyph.advance < 1.1));
+            assert!(glyphs.iter().all(|glyph| (0.1..1.3).contains(&glyph.advance)));
         }
         let beyond = letters(false).glyphs("中\n");
         assert_eq!((beyond[0].number, beyond[1].character), (0, ' '));
