@@ -133,12 +133,26 @@ impl Frame {
         self.drawing.clipped(corner, size, draw);
     }
 
-    /// Labels beside the right edge at the heights of their lines, moved apart where they would touch.
+    /// Labels beside the right edge at the heights of their lines, moved apart where they would touch; of more than there is room for, some from top
+    /// to bottom, and how many others there are.
     pub fn labels(&mut self, labels: &[(f64, String, usize)]) {
         const LINE: f64 = 14.0;
-        let mut placed: Vec<(f64, &str, usize)> =
-            labels.iter().map(|(at, text, colour)| (at.clamp(self.top, self.base), text.as_str(), *colour)).collect();
+        let mut placed: Vec<(f64, &str, String)> = labels
+            .iter()
+            .map(|(at, text, colour)| (at.clamp(self.top, self.base), text.as_str(), format!("name c{colour}")))
+            .collect();
         placed.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (all, room) = (placed.len(), ((self.base - self.top) / LINE) as usize);
+        let more = format!("and {} more", (all + 1).saturating_sub(room));
+        if all > room {
+            let kept: std::collections::BTreeSet<usize> = (0..room - 1).map(|place| place * (all - 1) / (room - 2)).collect();
+            let mut place = 0;
+            placed.retain(|_| {
+                place += 1;
+                kept.contains(&(place - 1))
+            });
+            placed.push((self.base, &more, "label".to_owned()));
+        }
         // Downwards, then back up from the base.
         for next in 1..placed.len() {
             placed[next].0 = placed[next].0.max(placed[next - 1].0 + LINE);
@@ -148,8 +162,41 @@ impl Frame {
             label.0 = label.0.min(floor);
             floor = label.0 - LINE;
         }
-        for (at, text, colour) in placed {
-            self.drawing.text(&format!("name c{colour}"), (self.right + 7.0, at + 4.0), Anchor::Start, text);
+        for (at, text, class) in placed {
+            self.drawing.text(&class, (self.right + 7.0, at + 4.0), Anchor::Start, text);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::drawing::Shape;
+    use super::*;
+
+    /// Heights and texts of labels.
+    fn labelled(count: usize) -> Vec<(f64, String)> {
+        let mut frame = Frame::new("", "", "", Scale::linear(0.0, 1.0), Bottom::Numbers(Scale::linear(0.0, 1.0)), &[]);
+        let before = frame.drawing.shapes.len();
+        frame.labels(&(0..count).map(|place| (100.0 + place as f64, format!("arm {place}"), place)).collect::<Vec<_>>());
+        let text = |shape: &Shape| match shape {
+            Shape::Text { at, text, .. } => (at.1, text.clone()),
+            other => panic!("{other:?}"),
+        };
+        frame.drawing.shapes[before..].iter().map(text).collect()
+    }
+
+    #[test]
+    fn labels_stay_beside_the_panel() {
+        for count in [1, 3, 12, 13, 40] {
+            let found = labelled(count);
+            assert!(found.windows(2).all(|pair| pair[1].0 - pair[0].0 >= 13.9), "{found:?}");
+            assert!(found.iter().all(|(at, _)| (46.0..=252.0 - 38.0).contains(at)), "{count}: {found:?}");
+        }
+        assert_eq!(labelled(12).len(), 12);
+        let many = labelled(40);
+        assert_eq!(
+            (many.len(), many[0].1.as_str(), many[10].1.as_str(), many[11].1.as_str()),
+            (12, "arm 0", "arm 39", "and 29 more")
+        );
     }
 }
