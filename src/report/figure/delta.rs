@@ -54,7 +54,9 @@ pub fn draw(reading: &Reading<'_>) -> Option<Figure> {
         frame.level("zero", 0.0);
         line(&mut frame, &curves);
         for (curve, member) in &curves {
-            let means: Vec<(u64, f64)> = curve.points.iter().map(|point| (point.step, point.mean)).collect();
+            // At an event the model before it counts, as in the table.
+            let mut means: Vec<(u64, f64)> = curve.points.iter().map(|point| (point.step, point.mean)).collect();
+            means.dedup_by_key(|(step, _)| *step);
             let Some(step) = last_crossing(&means) else { continue };
             let at = (frame.x(step as f64), frame.y(0.0));
             let text = format!("{}: the mean keeps its sign from step {}", member.label, number::exact(step));
