@@ -34,6 +34,7 @@ pub mod tensor;
 pub mod train;
 // The run and its story.
 pub mod cli;
+pub mod export;
 pub mod lsp;
 pub mod report;
 pub mod run;

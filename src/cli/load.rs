@@ -97,6 +97,22 @@ fn stored(which: &Which) -> Result<Plan, Fault> {
     }
 }
 
+/// The index of the arm that is meant, by its values or its name.
+pub fn arm(plan: &Plan, said: &str) -> Result<usize, Fault> {
+    /// Names that are told where none is near.
+    const MOST: usize = 12;
+    let spaceless = |name: &str| name.split_whitespace().collect::<String>();
+    let names = || plan.study.arms.iter().map(|arm| arm.name.as_str());
+    names().position(|name| spaceless(name) == spaceless(said)).ok_or_else(|| {
+        let hint = crate::diagnostic::guess(said, names()).unwrap_or_else(|| {
+            let known: Vec<&str> = names().take(MOST).collect();
+            let more = names().count() - known.len();
+            format!("it has {}{}", known.join(", "), if more == 0 { String::new() } else { format!(" and {more} more") })
+        });
+        Fault::Input(format!("`{}` has no arm `{said}`; {hint}", plan.study.name))
+    })
+}
+
 /// The store of the study that is meant; nothing is written.
 pub fn store(which: &Which) -> Store {
     Store::at(store_of(&which.file, which.store.as_deref()))

@@ -8,6 +8,7 @@ mod choose;
 mod completions;
 mod diff;
 mod explain;
+mod export;
 mod fault;
 mod fmt;
 mod gc;
@@ -103,6 +104,8 @@ enum Verb {
     Run(run::Arguments),
     /// Tables, figures and verdicts from what has run, also half-way
     Report(report::Arguments),
+    /// Write a trained model as a folder that transformers loads
+    Export(export::Arguments),
     /// What is different between two reports or two stores; exits with 1 if anything is
     Diff(diff::Arguments),
     /// What is done, under way, failed, missing
@@ -147,6 +150,7 @@ pub fn main() -> ExitCode {
         Verb::Plan(arguments) => plan::plan(&arguments, manner),
         Verb::Run(arguments) => run::run(&arguments, manner),
         Verb::Report(arguments) => report::report(&arguments, manner),
+        Verb::Export(arguments) => export::export(&arguments, manner),
         Verb::Diff(arguments) => diff::diff(&arguments),
         Verb::Explain(arguments) => explain::explain(&arguments),
         Verb::Help(arguments) => explain::help(&arguments),

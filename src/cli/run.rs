@@ -66,14 +66,10 @@ pub fn run(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
 
 /// All nodes, or those of one arm.
 pub fn wanted(plan: &Plan, arm: Option<&str>) -> Result<Vec<Node>, Fault> {
-    let Some(arm) = arm else { return Ok(plan.nodes().into_iter().cloned().collect()) };
-    let spaceless = |name: &str| name.split_whitespace().collect::<String>();
-    let names = || plan.study.arms.iter().map(|arm| arm.name.as_str());
-    let name = names().find(|name| spaceless(name) == spaceless(arm));
-    name.and_then(|name| plan.nodes_of_arm(name)).ok_or_else(|| {
-        let known = names().collect::<Vec<_>>().join(", ");
-        Fault::Input(format!("`{}` has no arm `{arm}`; it has {known}", plan.study.name))
-    })
+    match arm {
+        None => Ok(plan.nodes().into_iter().cloned().collect()),
+        Some(arm) => Ok(plan.nodes_of_arm(&plan.study.arms[load::arm(plan, arm)?].name).unwrap_or_default()),
+    }
 }
 
 /// The first SIGINT or SIGTERM asks for an end soon, the second ends at once: the store is whole at any moment.

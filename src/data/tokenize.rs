@@ -52,6 +52,13 @@ impl Encoder {
             Self::File(vocabulary) => vocabulary.boundary,
         }
     }
+    /// How the token that ends a document is spelt; `None`: it is no text.
+    pub fn spelt(&self) -> Option<String> {
+        match self {
+            Self::Bytes => None,
+            Self::File(vocabulary) => vocabulary.tokenizer.id_to_token(vocabulary.boundary),
+        }
+    }
     /// What it does, for the hash of a corpus: the bytes of its file and the token that ends documents.
     pub(super) fn identify(&self, hasher: &mut blake3::Hasher) {
         match self {

@@ -14,11 +14,11 @@ use crate::budget::params::parameters;
 use crate::data::{Batch, Reader};
 use crate::model::Network;
 use crate::plan::node::Probe;
-use crate::run::record::ProbeRecord;
+use crate::run::record::{CHECKPOINT, ProbeRecord};
 use crate::run::worker::{Desk, Failure, Outcome, Stop};
 use crate::study::ProbeKind;
 use crate::tensor::Home;
-use crate::train::{CHECKPOINT, Checkpoint, State, together};
+use crate::train::{Checkpoint, State, together};
 
 /// A network and the sequences that it is looked at with.
 struct View<'a, D: Home> {

@@ -204,43 +204,47 @@ fn rate(training: &Training) -> String {
     format!("{warmup}{shape}")
 }
 
-/// Depth over steps of each different course of training.
+/// What an arm is and how it was trained: model, data and training, course.
+pub fn of_arm(reading: &Reading<'_>, arm: usize) -> Vec<String> {
+    let recipe = &reading.study().arms[arm].recipe;
+    let course = course(reading, arm).map(|course| format!("Course of training: {course}."));
+    [model(recipe), training(recipe)].into_iter().chain(course).collect()
+}
+
+/// Each different course of training.
 fn schedules(reading: &Reading<'_>) -> String {
     let mut seen = BTreeSet::new();
-    let mut texts = Vec::new();
-    for (index, arm) in reading.study().arms.iter().enumerate() {
-        let Some(run) = reading.runs_of(index).next() else { continue };
-        let name = if arm.control.is_some() { arm.name.clone() } else { arm.recipe.schedule.name.clone() };
-        let mut course: Vec<String> = Vec::new();
-        let mut last = None;
-        for segment in run.segments.iter().rev() {
-            if last.replace(segment.depth()) != Some(segment.depth()) {
-                course.push(format!(
-                    "{} until step {}",
-                    plural(segment.depth() as u64, "layer"),
-                    number::exact(segment.steps.end)
-                ));
-            }
-        }
-        course.reverse();
-        for segment in &run.segments {
-            let from = number::exact(segment.steps.start);
-            for action in &segment.actions {
-                if let Action::SetLoss(set) = action {
-                    course.push(format!("{} is minimised from step {from} on", loss(set)));
-                } else if let Action::SetContext(tokens) = action {
-                    course.push(format!("sequences have {} from step {from} on", plural(*tokens as u64, "token")));
-                }
-            }
-        }
-        let count = events(run).len() as u64;
-        let events = if count == 0 { String::new() } else { format!(" ({})", plural(count, "event")) };
-        let text = format!("{name}: {}{events}", course.join(", "));
-        if seen.insert(text.clone()) {
-            texts.push(text);
+    let courses = (0..reading.study().arms.len()).filter_map(|arm| course(reading, arm));
+    let texts: Vec<String> = courses.filter(|text| seen.insert(text.clone())).collect();
+    if texts.is_empty() { String::new() } else { format!("Courses of training: {}.", texts.join("; ")) }
+}
+
+/// Depth over steps.
+fn course(reading: &Reading<'_>, arm: usize) -> Option<String> {
+    let run = reading.runs_of(arm).next()?;
+    let arm = &reading.study().arms[arm];
+    let name = if arm.control.is_some() { &arm.name } else { &arm.recipe.schedule.name };
+    let mut course: Vec<String> = Vec::new();
+    let mut last = None;
+    for segment in run.segments.iter().rev() {
+        if last.replace(segment.depth()) != Some(segment.depth()) {
+            course.push(format!("{} until step {}", plural(segment.depth() as u64, "layer"), number::exact(segment.steps.end)));
         }
     }
-    if texts.is_empty() { String::new() } else { format!("Courses of training: {}.", texts.join("; ")) }
+    course.reverse();
+    for segment in &run.segments {
+        let from = number::exact(segment.steps.start);
+        for action in &segment.actions {
+            if let Action::SetLoss(set) = action {
+                course.push(format!("{} is minimised from step {from} on", loss(set)));
+            } else if let Action::SetContext(tokens) = action {
+                course.push(format!("sequences have {} from step {from} on", plural(*tokens as u64, "token")));
+            }
+        }
+    }
+    let count = events(run).len() as u64;
+    let events = if count == 0 { String::new() } else { format!(" ({})", plural(count, "event")) };
+    Some(format!("{name}: {}{events}", course.join(", ")))
 }
 
 fn statistics(reading: &Reading<'_>, documents: bool) -> String {

@@ -8,6 +8,7 @@
 //! plan and no tensor: whoever gathers a [`Story`] does. Invariant: a report is a pure function of its story, and every number in
 //! it that is an aggregate says how many runs it rests on and why others are left out.
 
+mod card;
 mod claims;
 mod compare;
 mod curves;
@@ -30,6 +31,7 @@ mod strict;
 mod tables;
 mod threats;
 
+pub use card::{Exhibit, card};
 pub use compare::differences;
 pub use figure::files as figure_files;
 pub use findings::findings;

@@ -13,6 +13,8 @@ pub const VERSION: u32 = 1;
 pub const METRICS: &str = "metrics.jsonl";
 /// Name of the file that holds a [`DocumentsRecord`].
 pub const DOCUMENTS: &str = "documents.json";
+/// Name of the file that holds parameters and optimizer state after a phase.
+pub const CHECKPOINT: &str = "checkpoint.safetensors";
 /// Name of the file that holds a [`ProbeRecord`].
 pub const PROBE: &str = "probe.json";
 

@@ -17,8 +17,6 @@ use serde::{Deserialize, Serialize};
 use crate::budget::params::ParamSpec;
 use crate::timeline::{DataPosition, LayerId};
 
-/// Name of a phase's result.
-pub const CHECKPOINT: &str = "checkpoint.safetensors";
 const ENTRY: &str = "xrun";
 /// What precedes the name of a parameter of which one tensor is kept, and of which two are.
 const MOMENTUM: &str = "momentum/";

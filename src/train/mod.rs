@@ -21,7 +21,7 @@ mod teacher;
 mod transition;
 mod worker;
 
-pub use checkpoint::{CHECKPOINT, Checkpoint, CheckpointError, Meta};
+pub use checkpoint::{Checkpoint, CheckpointError, Meta};
 pub(crate) use evaluate::counted;
 pub use evaluate::{Evaluation, evaluate};
 pub use logits::{Logits, LogitsHeader, truncate};

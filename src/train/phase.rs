@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::checkpoint::{CHECKPOINT, CheckpointError};
+use super::checkpoint::CheckpointError;
 use super::documents::Documents;
 use super::logits::Logits;
 use super::loss::{Term, terms};
@@ -23,7 +23,7 @@ use crate::budget::params::{parameters, vocabulary};
 use crate::data::{Batch, Reader};
 use crate::model::{Network, Without};
 use crate::plan::node::{Phase, TeacherAt, TeacherUse};
-use crate::run::record::{DOCUMENTS, METRICS, Real};
+use crate::run::record::{CHECKPOINT, DOCUMENTS, METRICS, Real};
 use crate::run::worker::{Desk, Failure, Outcome, Progress};
 use crate::study::Metric;
 use crate::tensor::Home;

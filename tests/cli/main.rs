@@ -1,6 +1,7 @@
 //! The program as its user meets it: arguments, streams, exit codes, files.
 
 mod bench;
+mod export;
 mod filled;
 mod hub;
 mod lsp;

@@ -12,7 +12,7 @@ use xrun::budget::transition::{Moments, Reading, Transition, rows, transitions};
 use xrun::data::{Reader, corpus};
 use xrun::model::{Network, Without};
 use xrun::plan::node::{Key, Node, Phase, Probe, TeacherAt, TeacherLogits, TeacherUse, Work};
-use xrun::run::record::{DocumentsRecord, MetricLine, ProbeRecord};
+use xrun::run::record::{CHECKPOINT, DocumentsRecord, MetricLine, ProbeRecord};
 use xrun::run::worker::{Desk, Failure, Outcome, Progress, Stop, Worker};
 use xrun::study::training::{Batch, Precision, RateShape, Shape, Warmup};
 use xrun::study::{
@@ -21,7 +21,7 @@ use xrun::study::{
 };
 use xrun::tensor::Composed;
 use xrun::timeline::{DataPosition, FirstValues, Frozen, LayerId, NewLayer, RateFormula, Segment};
-use xrun::train::{CHECKPOINT, Checkpoint, Logits, State, TrainWorker};
+use xrun::train::{Checkpoint, Logits, State, TrainWorker};
 
 use crate::build::*;
 

@@ -1,10 +1,11 @@
-//! `config.json` to an architecture: Llama and Qwen3, which are pre-norm, RMSNorm, RoPE that rotates halves, SwiGLU, no biases.
+//! `config.json` to an architecture and back: Llama and Qwen3, which are pre-norm, RMSNorm, RoPE that rotates halves, SwiGLU, no biases.
 //!
-//! Whatever would change the arithmetic and cannot be said in a [`Model`] is refused by its field.
+//! Whatever would change the arithmetic and cannot be said in a [`Model`] is refused by its field. Source: `configuration_llama.py` and
+//! `configuration_qwen3.py` of transformers 5.
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::study::equation::{Branches, Equation, Stream, Sublayer};
 use crate::study::placement::{Body, Wiring};
@@ -87,6 +88,41 @@ pub(super) fn read(text: &[u8], name: &str) -> Result<(Model, Option<usize>), St
         vocabulary: Vocabulary::Size(config.size("vocab_size")?),
     };
     Ok((model, config.optional_size("max_position_embeddings")?))
+}
+
+/// What [`read`] reads as this model, of so many layers, if its wiring is theirs; `None` where nothing of the kind exists: another norm,
+/// feed-forward network or way to tell positions. `context`: tokens of the longest text that it was trained on; `end`: the token that ends a text.
+pub fn write(model: &Model, layers: usize, context: usize, end: u32) -> Option<Value> {
+    let (NormKind::Rms, Ffn::SwiGlu { width: hidden }) = (model.norm.kind, model.ffn) else { return None };
+    let Positions::Rope { base } = model.positions else { return None };
+    let Vocabulary::Size(vocabulary) = model.vocabulary else { return None };
+    let (class, kind) = if model.qk_norm { ("Qwen3ForCausalLM", "qwen3") } else { ("LlamaForCausalLM", "llama") };
+    Some(json!({
+        "architectures": [class],
+        "model_type": kind,
+        "hidden_size": model.width,
+        "intermediate_size": hidden,
+        "num_hidden_layers": layers,
+        "num_attention_heads": model.heads,
+        "num_key_value_heads": model.kv_heads,
+        "head_dim": model.head_dim,
+        "hidden_act": "silu",
+        "rms_norm_eps": model.norm.eps,
+        // Versions before 5 read the first, later ones the second.
+        "rope_theta": base,
+        "rope_parameters": {"rope_type": "default", "rope_theta": base},
+        "max_position_embeddings": context,
+        "attention_bias": false,
+        "attention_dropout": 0.0,
+        "mlp_bias": false,
+        "tie_word_embeddings": model.embedding == Embedding::Tied || model.head == Embedding::Tied,
+        "vocab_size": vocabulary,
+        // A text begins with its first token: nothing stands for its beginning.
+        "bos_token_id": null,
+        "eos_token_id": end,
+        "dtype": "float32",
+        "torch_dtype": "float32",
+    }))
 }
 
 /// `sublayer x + f(norm(x)), exit norm(x)`: what both families are wired by.
@@ -202,6 +238,26 @@ mod tests {
         assert_eq!(newer.positions, Positions::Rope { base: 7.5 });
         let qwen = changed("model_type", "\"qwen3\"").expect("a model");
         assert_eq!((qwen.head_dim, qwen.qk_norm), (128, true));
+    }
+
+    #[test]
+    fn what_is_written_is_read_as_it_was() {
+        for (kind, tied) in [("\"llama\"", "true"), ("\"qwen3\"", "false")] {
+            let mut value: Value = serde_json::from_str(LLAMA).expect("JSON");
+            value["model_type"] = serde_json::from_str(kind).expect("JSON");
+            value["tie_word_embeddings"] = serde_json::from_str(tied).expect("JSON");
+            value["head_dim"] = 6.into();
+            let (model, _) = read(value.to_string().as_bytes(), "m").expect("a model");
+            let written = write(&model, model.layers, 77, 5).expect("it exists there");
+            assert_eq!(read(written.to_string().as_bytes(), "m"), Ok((model.clone(), Some(77))));
+            for other in [
+                Model { norm: Norm { kind: NormKind::Layer { bias: false }, eps: 1e-5 }, ..model.clone() },
+                Model { ffn: Ffn::Gelu { width: 48 }, ..model.clone() },
+                Model { positions: Positions::None, ..model },
+            ] {
+                assert_eq!(write(&other, 2, 77, 5), None);
+            }
+        }
     }
 
     #[test]

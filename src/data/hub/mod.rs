@@ -9,6 +9,7 @@ mod tensors;
 
 use std::path::{Path, PathBuf};
 
+pub use config::write;
 pub use tensors::{Tensors, Values, beside};
 
 use crate::study::Model;

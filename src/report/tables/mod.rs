@@ -82,7 +82,7 @@ pub fn with_unit(metric: Metric) -> String {
 }
 
 /// How many digits a metric is printed with where nothing tells.
-fn digits(metric: Metric) -> usize {
+pub fn digits(metric: Metric) -> usize {
     match metric {
         Metric::TokensPerSecond => 0,
         Metric::Perplexity => 3,
