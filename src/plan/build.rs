@@ -39,7 +39,7 @@ pub fn build(study: &Study, facts: &Facts) -> Result<Plan, PlanError> {
     for (arm, seed) in all() {
         runs.push(builder.run(arm, seed)?);
     }
-    let warnings = warn::warnings(study, &builder.settler.worlds, &runs, &builder.graph);
+    let warnings = warn::warnings(study, facts, &builder.settler.worlds, &runs, &builder.graph);
     let totals = Totals::of(&builder.graph, &runs);
     let plan = Plan { study: study.clone(), runs, graph: builder.graph, totals, warnings };
     gate::check(&plan)?;

@@ -10,13 +10,13 @@ use super::node::Work;
 use super::run::PlannedRun;
 use super::world::World;
 use crate::budget::identity;
-use crate::data::facts::Corpus;
+use crate::data::facts::{Corpus, Facts, Found};
 use crate::stats::{Estimate, LEVEL};
-use crate::study::{Init, Metric, Study, TeacherSource};
-use crate::timeline::FirstValues;
+use crate::study::{Init, Metric, Recipe, Study, TeacherSource};
+use crate::timeline::{FirstValues, Timeline};
 
 /// All of them, in the order of the study.
-pub(super) fn warnings(study: &Study, worlds: &[World], runs: &[PlannedRun], graph: &Graph) -> Vec<String> {
+pub(super) fn warnings(study: &Study, facts: &Facts, worlds: &[World], runs: &[PlannedRun], graph: &Graph) -> Vec<String> {
     let mut warnings = Vec::new();
     for world in worlds {
         let name = &world.data.name;
@@ -49,6 +49,7 @@ pub(super) fn warnings(study: &Study, worlds: &[World], runs: &[PlannedRun], gra
                 ));
             }
         }
+        warnings.extend(stretched(recipe, facts, &run.timeline));
         let taught = !recipe.teachers.is_empty();
         if !taught && study.measures.iter().any(|measure| measure.metric == Metric::Kl) {
             warnings.push(format!("{} has no teacher: kl is not measured", run.name));
@@ -59,6 +60,20 @@ pub(super) fn warnings(study: &Study, worlds: &[World], runs: &[PlannedRun], gra
     let mut said = BTreeSet::new();
     warnings.retain(|warning| said.insert(warning.clone()));
     warnings
+}
+
+/// A teacher that others have made for shorter texts than it will read. It looks at the holdout, whatever else it is used for.
+fn stretched<'a>(recipe: &'a Recipe, facts: &'a Facts, timeline: &Timeline) -> impl Iterator<Item = String> + 'a {
+    let longest = timeline.segments.iter().map(|segment| segment.context(&recipe.data)).fold(recipe.data.context, usize::max);
+    recipe.teachers.iter().filter_map(move |teacher| {
+        let TeacherSource::Checkpoint(folder) = &teacher.source else { return None };
+        let (_, Found::Known(found)) = facts.checkpoints.iter().find(|(known, _)| known == folder)? else { return None };
+        let made_for = found.context.filter(|made_for| longest > *made_for)?;
+        Some(format!(
+            "the teacher `{}` was made for texts of {made_for} tokens (`max_position_embeddings`) and reads sequences of {longest}: what it says of later positions is a guess",
+            teacher.name
+        ))
+    })
 }
 
 /// A study of so few seeds that no claim of it can be decided, or hardly any, and how many would do.

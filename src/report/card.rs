@@ -118,8 +118,8 @@ fn results(exhibit: &Exhibit<'_>, reading: &Reading<'_>) -> String {
         let name = if *seed == exhibit.seed { format!("**{seed}** (this model)") } else { seed.to_string() };
         text.push_str(&row(name, metrics.iter().map(value).collect()));
     }
-    let of_arm = study.arms[exhibit.arm].recipe.teacher.as_ref().map(|teacher| teacher.name.as_str());
-    for teacher in reading.story.teachers.iter().filter(|teacher| of_arm == Some(teacher.name.as_str())) {
+    let of_arm = &study.arms[exhibit.arm].recipe.teachers;
+    for teacher in reading.story.teachers.iter().filter(|told| of_arm.iter().any(|teacher| teacher.name == told.name)) {
         let value = |metric: &Metric| match (metric, teacher.validation_ce) {
             (Metric::ValidationCe, Some(ce)) => fixed(ce.0, digits(*metric)),
             (Metric::Perplexity, Some(ce)) => fixed(ce.0.exp(), digits(*metric)),

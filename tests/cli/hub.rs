@@ -92,6 +92,32 @@ fn a_student_learns_from_a_model_of_others() {
     assert_eq!((cached(&other, "corpus"), cached(&other, "teacher"), cached(&other, "phase")), (1, 0, 0));
 }
 
+/// All of them were made for texts of 64 tokens.
+#[test]
+fn a_teacher_of_shorter_texts_is_warned_of() {
+    let warnings = |context: &str, schedule: &str| {
+        let text = STUDY.replace("context   16 tokens", context);
+        let text = text.replace(", cache top 8", "").replace("joint(steps: 6), joint(steps: 12)", schedule);
+        let text = text + "schedule longer { start with all blocks, at step 3: set context 80 tokens, end at step 6 }\n";
+        let bench = bench(&text, &["qwen3"]);
+        let plan = bench.json(0, &["plan", "study.exp", "--format", "json"]);
+        plan["warnings"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|said| said.as_str().expect("a text").to_owned())
+            .collect::<Vec<_>>()
+    };
+    let said = |tokens: u64| {
+        format!(
+            "the teacher `big` was made for texts of 64 tokens (`max_position_embeddings`) and reads sequences of {tokens}: what it says of later positions is a guess"
+        )
+    };
+    assert_eq!(warnings("context 64 tokens", "joint(steps: 6)"), Vec::<String>::new());
+    assert_eq!(warnings("context 65 tokens", "joint(steps: 6)"), [said(65)]);
+    assert_eq!(warnings("context 16 tokens\n  shard 512 tokens", "longer"), [said(80)]);
+}
+
 #[cfg(feature = "train")]
 #[test]
 fn a_model_starts_from_a_file_of_others() {
