@@ -90,7 +90,7 @@ pub(super) fn read(text: &[u8], name: &str) -> Result<(Model, Option<usize>), St
     Ok((model, config.optional_size("max_position_embeddings")?))
 }
 
-/// What [`read`] reads as this model, of so many layers, if its wiring is theirs; `None` where nothing of the kind exists: another norm,
+/// What `read` reads as this model, of so many layers, if its wiring is theirs; `None` where nothing of the kind exists: another norm,
 /// feed-forward network or way to tell positions. `context`: tokens of the longest text that it was trained on; `end`: the token that ends a text.
 pub fn write(model: &Model, layers: usize, context: usize, end: u32) -> Option<Value> {
     let (NormKind::Rms, Ffn::SwiGlu { width: hidden }) = (model.norm.kind, model.ffn) else { return None };
