@@ -14,6 +14,7 @@ mod losses;
 mod norms;
 mod optimizer;
 mod phases;
+mod published;
 mod reference;
 mod resume;
 mod rules;
