@@ -4,6 +4,7 @@
 //! `exp` block before declares, unless that is a study itself. `exp,error CODE` is a file that raises that code and no other.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use xrun::check::{Checked, check};
 use xrun::data::{Reach, gather};
@@ -11,7 +12,8 @@ use xrun::plan;
 use xrun::source::{Source, World};
 use xrun::study::{Metric, ProbeKind, Quantity};
 
-const PAGES: [&str; 2] = ["README.md", "grammar/reference.md"];
+/// Pages with examples.
+const PAGES: [&str; 4] = ["README.md", "grammar/reference.md", "docs/src/tutorial.md", "docs/src/cookbook.md"];
 
 /// What statements of a study are tried in.
 const PRELUDE: &str = "use std.placements (pre, post)
@@ -109,6 +111,54 @@ fn examples_check_and_plan() {
             }
         }
         assert!(count > 3, "{name} has {count} examples");
+    }
+}
+
+/// Every command that a page shows has a help that knows its options.
+#[test]
+fn shown_commands_exist_with_their_options() {
+    let mut seen = 0;
+    for Block { words, place, text } in PAGES.iter().copied().flat_map(blocks) {
+        for line in text.lines().filter(|_| words == "sh").filter_map(|line| line.strip_prefix("xrun ")) {
+            let mut shown = line.split('#').next().unwrap_or("").split_whitespace();
+            let command = shown.next().unwrap_or("");
+            let help = Command::new(env!("CARGO_BIN_EXE_xrun")).args([command, "--help"]).output().expect("runs");
+            let help = String::from_utf8_lossy(&help.stdout).into_owned();
+            assert!(help.contains(&format!("Usage: xrun {command}")), "{place}: no command `{command}`");
+            for option in shown.filter(|word| word.starts_with("--")) {
+                assert!(help.contains(option), "{place}: `{command}` has no `{option}`");
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 10, "{seen} commands");
+}
+
+/// Every page of the book is in its table of contents, every link of that leads to one, and so does every inclusion.
+#[test]
+fn the_book_is_whole() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/src");
+    let contents = page("docs/src/SUMMARY.md");
+    let mut listed: Vec<&str> = contents.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+    listed.sort_unstable();
+    let files =
+        std::fs::read_dir(&folder).expect("reads").map(|entry| entry.expect("reads").file_name().into_string().expect("text"));
+    let mut files: Vec<String> = files.filter(|name| name != "SUMMARY.md").collect();
+    files.sort_unstable();
+    assert_eq!(listed, files);
+    for name in files {
+        for inclusion in page(&format!("docs/src/{name}")).split("{{#include ").skip(1).filter_map(|rest| rest.split("}}").next())
+        {
+            let (path, anchor) = inclusion.split_once(".md").expect("a page");
+            let text =
+                std::fs::read_to_string(folder.join(format!("{path}.md"))).unwrap_or_else(|error| panic!("{inclusion}: {error}"));
+            if let Some(anchor) = anchor.strip_prefix(':') {
+                assert!(
+                    text.contains(&format!("<!-- ANCHOR: {anchor} -->"))
+                        && text.contains(&format!("<!-- ANCHOR_END: {anchor} -->"))
+                );
+            }
+        }
     }
 }
 
