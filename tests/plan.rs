@@ -2,6 +2,8 @@
 
 #[path = "plan/events.rs"]
 mod events;
+#[path = "plan/full_scale.rs"]
+mod full_scale;
 #[path = "plan/paper.rs"]
 mod paper;
 #[path = "plan/small.rs"]

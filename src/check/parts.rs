@@ -172,7 +172,7 @@ impl<'a> Checker<'a> {
         let timeline = timeline.clone()?;
         let teachers = teachers?;
         let data_noun = match (&data.value.tokenizer, teachers.first().map(|teacher| &teacher.value.source)) {
-            (Tokenizer::Teacher, Some(TeacherSource::Checkpoint(folder))) => {
+            (Tokenizer::Teacher, Some(TeacherSource::Checkpoint { folder, .. })) => {
                 let path = format!("{}/tokenizer.json", folder.trim_end_matches('/'));
                 let with_file = || Arc::new(Data { tokenizer: Tokenizer::File(path.clone()), ..(*data.value).clone() });
                 Arc::clone(memo.tokenized.entry((key(&of(Kind::Data)), path.clone())).or_insert_with(with_file))

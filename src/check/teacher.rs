@@ -30,10 +30,9 @@ impl<'a> Checker<'a> {
             Some((steps.value, self.reference(Kind::Training, words)?))
         });
         let cache = self.optional(record, "cache", |_, words| cache(words));
-        if let (Some(checkpoint), Some(other)) = (record.field("checkpoint"), record.field("model").or(record.field("train"))) {
-            let message =
-                format!("a teacher has a checkpoint or is trained: `{}` and `checkpoint` exclude each other", other.head);
-            let said = Diagnostic::error("excluding-fields", message, other.head_span);
+        if let (Some(checkpoint), Some(train)) = (record.field("checkpoint"), record.field("train")) {
+            let message = "a teacher has a checkpoint or is trained: `train` and `checkpoint` exclude each other";
+            let said = Diagnostic::error("excluding-fields", message, train.head_span);
             return self.fail(said.note_at(checkpoint.head_span, "`checkpoint` is given here"));
         }
         let needed: &[(&str, &str)] = match record.field("checkpoint") {
@@ -50,7 +49,10 @@ impl<'a> Checker<'a> {
             })
         });
         let source = match (checkpoint?, model?, training?) {
-            (Some(folder), ..) => Some(TeacherSource::Checkpoint(folder.value)),
+            (Some(folder), None, _) => Some(TeacherSource::Checkpoint { folder: folder.value, shape: None }),
+            (Some(folder), Some(shape), _) => {
+                Some(TeacherSource::Checkpoint { folder: folder.value, shape: Some(Arc::new(shape?)) })
+            }
             (None, Some(model), Some((steps, said, training))) => {
                 let (model, training) = (model?, training?);
                 let losses: Vec<_> = said.into_iter().map(|(span, unit)| Learned { loss: &training.loss, span, unit }).collect();

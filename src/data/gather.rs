@@ -43,7 +43,7 @@ pub fn gather(study: &Study, folder: &Path, reach: &Reach<'_>) -> Facts {
             facts.corpora.push((Arc::clone(data), corpus));
         }
         for teacher in arm.recipe.all_teachers() {
-            if let TeacherSource::Checkpoint(path) = &teacher.source
+            if let TeacherSource::Checkpoint { folder: path, .. } = &teacher.source
                 && !facts.checkpoints.iter().any(|(known, _)| known == path)
             {
                 facts.checkpoints.push((path.clone(), checkpoint(&folder.join(path), &teacher.name, reach)));

@@ -116,6 +116,7 @@ impl Builder<'_> {
             flops_student: flops(|cost| cost.flops_student),
             flops_student_with_head: flops(|cost| cost.flops_student_with_head),
             flops_teacher: flops(|cost| cost.flops_teacher),
+            flops_alone: self.alone(arm, &settled, &lessons),
             params_total,
             params_without_head,
             params_stack,
@@ -126,6 +127,20 @@ impl Builder<'_> {
             nodes,
             probes,
         })
+    }
+
+    /// FLOPs of a run on its own, with its teachers beside it.
+    fn alone(&mut self, arm: usize, settled: &Settled, lessons: &[Lesson]) -> Option<f64> {
+        let recipe = &self.study.arms[arm].recipe;
+        let mut total = 0.0;
+        for (segment, read) in settled.timeline.segments.iter().zip(settled.counts.as_deref()?) {
+            total +=
+                self.settler.price(&settled.model, &recipe.training, &recipe.data, segment, Some(read)).flops_student_with_head?;
+            for lesson in lessons {
+                total += lesson.online(&mut self.settler, segment, Some(read))?;
+            }
+        }
+        Some(total)
     }
 
     fn phases(&mut self, arm: usize, seed: u64, settled: &Rc<Settled>, lessons: &[Lesson]) -> Result<Vec<Key>, PlanError> {

@@ -89,6 +89,7 @@ fn of_run(plan: &Plan, run: &PlannedRun) -> Value {
         "flops_student": run.flops_student,
         "flops_student_with_head": run.flops_student_with_head,
         "flops_teacher": run.flops_teacher,
+        "flops_alone": run.flops_alone,
         "params_total": run.params_total,
         "params_without_head": run.params_without_head,
         "params_stack": run.params_stack,

@@ -69,7 +69,8 @@ impl<'a> Taught<'a> {
 
 /// A look at a teacher that others have trained; `shape` is the digest of its model.
 pub(super) fn checkpoint(checkpoint: &Checkpoint, shape: &str) -> Key {
-    hash("checkpoint", &(shape, &checkpoint.content, Sequences::new(&checkpoint.corpus, &checkpoint.data)))
+    let content = checkpoint.content.clone().unwrap_or_else(|| format!("not at hand: {}", checkpoint.folder));
+    hash("checkpoint", &(shape, content, Sequences::new(&checkpoint.corpus, &checkpoint.data)))
 }
 
 /// A term of a loss; its teacher is told by its place among those of the phase.

@@ -104,9 +104,9 @@ pub struct Phase {
 pub struct Checkpoint {
     /// Where it lies, relative to the folder of the `.exp` file.
     pub folder: String,
-    /// Hash of its weights ([`crate::data::facts::Weights::content`]); weights that are others by now are refused.
-    pub content: String,
-    /// Its architecture.
+    /// Hash of its weights ([`crate::data::facts::Weights::content`]); weights that are others by now are refused. `None`: it was not at hand.
+    pub content: Option<String>,
+    /// Its architecture, as found or as declared.
     pub model: Arc<Model>,
     /// The tokens.
     pub corpus: Key,
@@ -146,7 +146,7 @@ pub enum TeacherAt {
         /// Where its weights lie, if others have trained it, relative to the folder of the `.exp` file; `None`: in its node.
         folder: Option<String>,
     },
-    /// A checkpoint that is not at hand, by its declaration: such a phase can be planned, and not run.
+    /// A checkpoint that is not at hand and whose architecture is not declared: such a phase can be planned, and neither priced nor run.
     Absent(String),
 }
 

@@ -43,6 +43,8 @@ pub struct PlannedRun {
     pub flops_student_with_head: Option<f64>,
     /// FLOPs of its teacher: training it, its cache, its passes beside the student.
     pub flops_teacher: Option<f64>,
+    /// FLOPs of the run if it were the only one: nothing shared, its teachers beside it in every step. A teacher's own training is not in it.
+    pub flops_alone: Option<f64>,
     /// Parameters at the end.
     pub params_total: u64,
     /// Those without the head's own matrix.

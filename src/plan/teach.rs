@@ -17,7 +17,9 @@ use crate::budget::hub;
 use crate::budget::params::{FirstValue, ParamSpec, parameters, vocabulary, whole};
 use crate::budget::tokens::Count;
 use crate::data::facts::Found;
-use crate::study::{Cache, Data, Embedding, Measure, Metric, Model, Moment, Schedule, Start, Teacher, TeacherSource, Training};
+use crate::study::{
+    Batch, Cache, Data, Embedding, Measure, Metric, Model, Moment, Schedule, Start, Teacher, TeacherSource, Training,
+};
 use crate::timeline::{Segment, Timeline};
 
 /// Seed of every teacher.
@@ -49,6 +51,15 @@ struct Known {
     behind: Vec<Key>,
 }
 
+/// What a student reads, and its teachers with it.
+#[derive(Clone, Copy)]
+struct Reading<'a> {
+    data: &'a Arc<Data>,
+    world: usize,
+    /// Of its training.
+    batch: Batch,
+}
+
 /// Who learns: a model under a timeline.
 struct Student<'a> {
     model: &'a Model,
@@ -56,8 +67,7 @@ struct Student<'a> {
     teachers: &'a [Arc<Teacher>],
     /// Its KL is measured.
     measured: bool,
-    data: &'a Arc<Data>,
-    world: usize,
+    reads: Reading<'a>,
 }
 
 /// What a run has from a teacher.
@@ -113,10 +123,14 @@ impl Lesson {
     }
     /// FLOPs of the teacher beside a student that reads so much.
     pub(super) fn beside(&self, settler: &mut Settler<'_>, segment: &Segment, read: Option<&Count>) -> Option<f64> {
+        let is_cached = self.cache != Cache::None && self.node().is_some();
+        if is_cached { Some(0.0) } else { self.online(settler, segment, read) }
+    }
+    /// As many if it had no cache.
+    pub(super) fn online(&self, settler: &mut Settler<'_>, segment: &Segment, read: Option<&Count>) -> Option<f64> {
         match &self.known.at {
             _ if !self.speaks(segment) => Some(0.0),
             TeacherAt::Absent(_) => None,
-            TeacherAt::Node { .. } if self.cache != Cache::None => Some(0.0),
             TeacherAt::Node { model, .. } => read.map(|read| settler.forward(model, read)),
         }
     }
@@ -177,8 +191,7 @@ impl Builder<'_> {
             timeline: &settled.timeline,
             teachers: &recipe.teachers,
             measured: self.study.measures.iter().any(|measure| measure.metric == Metric::Kl),
-            data: &recipe.data,
-            world: settled.world,
+            reads: Reading { data: &recipe.data, world: settled.world, batch: recipe.training.batch },
         };
         self.lessons(&student, pass)
     }
@@ -190,7 +203,7 @@ impl Builder<'_> {
             let is_first = place == 0;
             let mut lesson = Lesson {
                 name: teacher.name.clone(),
-                known: self.teacher(teacher, student.data, student.world, pass)?,
+                known: self.teacher(teacher, student.reads, pass)?,
                 cache: teacher.cache,
                 lends: is_first && borrows(student.model),
                 measured: is_first && student.measured,
@@ -207,13 +220,14 @@ impl Builder<'_> {
                 }
                 if teacher.cache != Cache::None {
                     for (temperature, last) in lesson.heard(student.timeline) {
-                        let (corpus, data) = (self.settler.worlds[student.world].key.clone(), Arc::clone(student.data));
+                        let (corpus, data) =
+                            (self.settler.worlds[student.reads.world].key.clone(), Arc::clone(student.reads.data));
                         let (node, model, folder) = (node.clone(), Arc::clone(model), folder.clone());
                         let cache = teacher.cache;
                         let of = TeacherLogits { corpus, data, teacher: node, model, folder, cache, temperature, shards: last };
                         match pass {
-                            Pass::Reach => self.reach(&of, student.world),
-                            Pass::Lay => lesson.logits.push((temperature, self.logits(of, &teacher.name, student.world))),
+                            Pass::Reach => self.reach(&of, student.reads.world),
+                            Pass::Lay => lesson.logits.push((temperature, self.logits(of, &teacher.name, student.reads))),
                         }
                     }
                 }
@@ -224,53 +238,62 @@ impl Builder<'_> {
     }
 
     /// A teacher, and its node in the graph where that is being laid.
-    fn teacher(&mut self, teacher: &Arc<Teacher>, data: &Arc<Data>, world: usize, pass: Pass) -> Result<Known, PlanError> {
-        let at = (Arc::as_ptr(teacher), world);
+    fn teacher(&mut self, teacher: &Arc<Teacher>, reads: Reading<'_>, pass: Pass) -> Result<Known, PlanError> {
+        let at = (Arc::as_ptr(teacher), reads.world);
         if let Some(known) = self.teachers.known.get(&at)
             && (pass == Pass::Reach || known.at.node().is_none_or(|node| self.graph.has(node)))
         {
             return Ok(known.clone());
         }
         let known = match &teacher.source {
-            TeacherSource::Checkpoint(folder) => {
-                Known { at: self.imported(teacher, folder, data, world, pass)?, behind: Vec::new() }
+            TeacherSource::Checkpoint { folder, shape } => {
+                let at = self.imported(teacher, (folder, shape.as_ref()), reads, pass)?;
+                Known { at, behind: Vec::new() }
             }
             TeacherSource::Trained { model, training, steps, teachers } => {
-                self.trained(teacher, (model, training, *steps, teachers), data, world, pass)?
+                self.trained(teacher, (model, training, *steps, teachers), reads, pass)?
             }
         };
         self.teachers.known.insert(at, known.clone());
         Ok(known)
     }
 
-    /// One that others have trained.
+    /// One that others have trained; while it is not at hand, one of the architecture that is declared for it.
     fn imported(
         &mut self,
         teacher: &Teacher,
-        folder: &str,
-        data: &Arc<Data>,
-        world: usize,
+        (folder, declared): (&str, Option<&Arc<Model>>),
+        Reading { data, world, batch }: Reading<'_>,
         pass: Pass,
     ) -> Result<TeacherAt, PlanError> {
         let refused = |reason: String| PlanError::Weights { of: format!("the teacher `{}`", teacher.name), reason };
-        let found = match self.settler.checkpoint(folder) {
-            Some(Found::Known(found)) => found.clone(),
+        let declared = declared.map(|shape| self.settler.model(shape, world)).transpose()?;
+        let (model, content) = match self.settler.checkpoint(folder) {
+            Some(Found::Known(found)) => {
+                let fits = |model: &Model| hub::compare(model, &found.weights.tensors);
+                fits(&found.model).map_err(|reason| refused(format!("`{folder}`: {reason}")))?;
+                if let Some(declared) = declared {
+                    fits(&declared)
+                        .map_err(|reason| refused(format!("`{folder}` is not of the model `{}`: {reason}", declared.name)))?;
+                }
+                (Arc::new(found.model.clone()), Some(found.weights.content.clone()))
+            }
             Some(Found::Broken(reason)) => return Err(refused(reason.clone())),
-            Some(Found::Absent(_)) | None => return Ok(TeacherAt::Absent(folder.to_owned())),
+            Some(Found::Absent(_)) | None => match declared {
+                Some(declared) => (declared, None),
+                None => return Ok(TeacherAt::Absent(folder.to_owned())),
+            },
         };
-        hub::compare(&found.model, &found.weights.tensors).map_err(|reason| refused(format!("`{folder}`: {reason}")))?;
-        let model = Arc::new(found.model);
         let (corpus, needed) = (self.settler.worlds[world].key.clone(), self.settler.worlds[world].vocabulary());
         let size = vocabulary(&model);
         if let Some(needed) = needed.filter(|needed| *needed > size) {
             return Err(PlanError::Vocabulary { model: teacher.name.clone(), size, data: data.name.clone(), needed });
         }
-        let content = found.weights.content;
         let (folder, data) = (folder.to_owned(), Arc::clone(data));
         let checkpoint = Checkpoint { folder: folder.clone(), content, model: Arc::clone(&model), corpus: corpus.clone(), data };
         let key = key::checkpoint(&checkpoint, &proof::shape_whole(&model));
         if pass == Pass::Lay && !self.graph.has(&key) {
-            let held = self.settler.worlds[world].covered(0);
+            let held = self.settler.worlds[world].covered(0, batch);
             let cost = Cost {
                 flops_teacher: held.as_ref().map(|held| self.settler.forward(&model, held)),
                 params_total: size_of(&model),
@@ -287,8 +310,7 @@ impl Builder<'_> {
         &mut self,
         teacher: &Teacher,
         (model, training, steps, teachers): (&Arc<Model>, &Arc<Training>, u64, &[Arc<Teacher>]),
-        data: &Arc<Data>,
-        world: usize,
+        Reading { data, world, .. }: Reading<'_>,
         pass: Pass,
     ) -> Result<Known, PlanError> {
         let model = self.settler.model(model, world)?;
@@ -298,7 +320,13 @@ impl Builder<'_> {
             .settler
             .timeline(&schedule, &model, training, (world, SEED), None)
             .map_err(|error| PlanError::Teacher { teacher: teacher.name.clone(), error })?;
-        let student = Student { model: &model, timeline: &timeline, teachers, measured: false, data, world };
+        let student = Student {
+            model: &model,
+            timeline: &timeline,
+            teachers,
+            measured: false,
+            reads: Reading { data, world, batch: training.batch },
+        };
         let lessons = self.lessons(&student, pass)?;
         let read = self.settler.count(world, training, SEED, &timeline.segments).and_then(|counts| counts.first().copied());
         let corpus = self.settler.worlds[world].key.clone();
@@ -354,12 +382,12 @@ impl Builder<'_> {
     }
 
     /// Lays a cache that reaches as far as anyone reads.
-    fn logits(&mut self, of: TeacherLogits, name: &str, world: usize) -> Key {
+    fn logits(&mut self, of: TeacherLogits, name: &str, Reading { world, batch, .. }: Reading<'_>) -> Key {
         let shards = self.teachers.shards.get(&Self::cache_of(&of)).copied().unwrap_or(1);
         let of = TeacherLogits { shards, ..of };
         let key = key::logits(&of.corpus, &of.data, &of.teacher, of.cache, of.temperature, shards);
         if !self.graph.has(&key) {
-            let covered = self.settler.worlds[world].covered(shards);
+            let covered = self.settler.worlds[world].covered(shards, batch);
             let each = match of.cache {
                 Cache::Top(top) if top < vocabulary(&of.model) => 8 * top as u64 + 4,
                 Cache::Top(_) | Cache::All | Cache::None => 4 * vocabulary(&of.model) as u64,

@@ -1,7 +1,7 @@
 //! What a plan costs as a whole, and what sharing saves.
 //!
-//! Owns the sums. Without sharing, every run trains all its phases itself; corpora, teachers and caches are counted once either way,
-//! since nobody would make them anew for each arm. Invariant: a sum with an unknown part is unknown.
+//! Owns the sums. Without sharing, every run trains all its phases itself, with its teachers beside it in every step and no cache; corpora
+//! and the training of teachers are counted once either way, since nobody would do them anew for each arm. Invariant: a sum with an unknown part is unknown.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub struct Totals {
     pub tokens_if_unshared: Option<u64>,
     /// FLOPs of students (with the head) and teachers.
     pub flops_planned: Option<f64>,
-    /// As many without sharing.
+    /// As many without sharing and without caches.
     pub flops_if_unshared: Option<f64>,
     /// Bytes that stay in the store.
     pub disk: Option<u64>,
@@ -40,10 +40,11 @@ pub struct Totals {
 impl Totals {
     pub(super) fn of(graph: &Graph, runs: &[PlannedRun]) -> Self {
         let all = || graph.all().filter(|(node, _)| !matches!(node.work, Work::Corpus { .. })).map(|(_, cost)| cost);
-        let once =
-            graph.all().filter(|(node, _)| matches!(node.work, Work::Teacher(_) | Work::Checkpoint(_) | Work::TeacherLogits(_)));
+        let once = graph.all().filter(|(node, _)| matches!(node.work, Work::Teacher(_) | Work::Checkpoint(_)));
+        let once: Vec<&Cost> = once.map(|(_, cost)| cost).collect();
         let own = runs.iter().flat_map(|run| &run.phases).filter_map(|key| graph.cost(key));
-        let unshared: Vec<&Cost> = once.map(|(_, cost)| cost).chain(own).collect();
+        let unshared: Vec<&Cost> = once.iter().copied().chain(own).collect();
+        let alone = runs.iter().map(|run| run.flops_alone);
         Self {
             nodes: graph.len() as u64,
             runs: runs.len() as u64,
@@ -52,7 +53,7 @@ impl Totals {
             tokens_planned: all().map(|cost| cost.tokens).sum(),
             tokens_if_unshared: unshared.iter().map(|cost| cost.tokens).sum(),
             flops_planned: all().map(Cost::flops).sum(),
-            flops_if_unshared: unshared.iter().map(|cost| cost.flops()).sum(),
+            flops_if_unshared: once.iter().map(|cost| cost.flops()).chain(alone).sum(),
             disk: graph.all().map(|(_, cost)| cost.disk).sum(),
             memory: graph.all().map(|(_, cost)| cost.memory).max().flatten(),
             seconds: all().map(|cost| cost.seconds).sum(),

@@ -66,7 +66,7 @@ pub(super) fn warnings(study: &Study, facts: &Facts, worlds: &[World], runs: &[P
 fn stretched<'a>(recipe: &'a Recipe, facts: &'a Facts, timeline: &Timeline) -> impl Iterator<Item = String> + 'a {
     let longest = timeline.segments.iter().map(|segment| segment.context(&recipe.data)).fold(recipe.data.context, usize::max);
     recipe.teachers.iter().filter_map(move |teacher| {
-        let TeacherSource::Checkpoint(folder) = &teacher.source else { return None };
+        let TeacherSource::Checkpoint { folder, .. } = &teacher.source else { return None };
         let (_, Found::Known(found)) = facts.checkpoints.iter().find(|(known, _)| known == folder)? else { return None };
         let made_for = found.context.filter(|made_for| longest > *made_for)?;
         Some(format!(
@@ -105,10 +105,13 @@ pub(super) fn obstacles(study: &Study, graph: &Graph) -> Vec<String> {
             reasons.push(format!("the text of `{}` is not at hand, or not its tokenizer", data.name));
         }
     }
-    let found =
-        |path: &str| graph.all().any(|(node, _)| matches!(&node.work, Work::Checkpoint(checkpoint) if checkpoint.folder == path));
+    let found = |path: &str| {
+        graph
+            .all()
+            .any(|(node, _)| matches!(&node.work, Work::Checkpoint(found) if found.folder == path && found.content.is_some()))
+    };
     for teacher in study.arms.iter().flat_map(|arm| arm.recipe.all_teachers()) {
-        if let TeacherSource::Checkpoint(path) = &teacher.source
+        if let TeacherSource::Checkpoint { folder: path, .. } = &teacher.source
             && !found(path)
         {
             reasons.push(format!("the teacher `{}`, the checkpoint \"{path}\", is not at hand", teacher.name));

@@ -11,8 +11,8 @@ use super::node::Key;
 use crate::budget::tokens::Count;
 use crate::data::facts::{Corpus, CorpusFacts};
 use crate::data::pack::{Shards, Windows};
-use crate::study::{Data, Model, Tokenizer, Vocabulary};
-use crate::timeline::{DataPosition, Timeline};
+use crate::study::{Batch, Data, Holdout, Layout, Model, Shard, Tokenizer, Vocabulary};
+use crate::timeline::{DataPosition, Declared, StepTokens, Timeline};
 
 /// Data and its text.
 #[derive(Debug)]
@@ -75,8 +75,8 @@ impl World {
         self.seen.as_ref().map(|seen| seen.holdout.sequences())
     }
     /// All sequences of so many shards from the first, and of the holdout.
-    pub(super) fn covered(&self, shards: u64) -> Option<Count> {
-        let seen = self.seen.as_ref()?;
+    pub(super) fn covered(&self, shards: u64, batch: Batch) -> Option<Count> {
+        let Some(seen) = &self.seen else { return self.declared(shards, batch) };
         let train = (0..shards.min(seen.shards.count())).flat_map(|shard| seen.shards.sequences(shard));
         let (mut sequences, mut tokens) = (0, 0);
         let real = train.map(|sequence| seen.windows.real_tokens(sequence));
@@ -85,6 +85,22 @@ impl World {
             tokens += each;
         }
         Some(Count { sequences, tokens, ..Count::default() })
+    }
+    /// As many as the declaration says, for a training of that batch; held-out documents where a sequence is one and they are counted.
+    fn declared(&self, shards: u64, batch: Batch) -> Option<Count> {
+        let Shard::Tokens(shard) = self.data.shard else { return None };
+        let of = |sequences: u64| Declared::of(&self.data, batch).tokens(DataPosition::START, sequences, 1);
+        let a_sequence = of(batch.sequences)? as f64 / batch.sequences.max(1) as f64;
+        let held = match (self.data.holdout, self.data.layout) {
+            (Holdout::Documents(documents), Layout::Padded) => documents,
+            (Holdout::Documents(_) | Holdout::Fraction(_), _) => 0,
+        };
+        let tokens = u128::from(shards) * u128::from(shard) + of(held)?;
+        Some(Count {
+            sequences: (tokens as f64 / a_sequence).ceil() as u64,
+            tokens: u64::try_from(tokens).ok()?,
+            ..Count::default()
+        })
     }
     /// Token types, where they are known.
     pub(super) fn vocabulary(&self) -> Option<usize> {

@@ -162,7 +162,7 @@ fn source(source: &TeacherSource) -> String {
                 plural(*steps, "step")
             )
         }
-        TeacherSource::Checkpoint(path) => format!("the checkpoint {path}"),
+        TeacherSource::Checkpoint { folder, .. } => format!("the checkpoint {folder}"),
     }
 }
 

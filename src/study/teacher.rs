@@ -42,8 +42,13 @@ pub enum TeacherSource {
         #[serde(default)]
         teachers: Vec<Arc<Teacher>>,
     },
-    /// `checkpoint "Qwen3-8B-Base"`: a Hugging Face folder, relative to the folder of the `.exp` file.
-    Checkpoint(String),
+    /// `checkpoint "Qwen3-8B-Base"`: weights that others have trained.
+    Checkpoint {
+        /// A Hugging Face folder, relative to the folder of the `.exp` file.
+        folder: String,
+        /// `model …` beside it: the architecture that it has to have, by which it is priced while it is not at hand.
+        shape: Option<Arc<Model>>,
+    },
 }
 
 /// `cache none | all | top K`.

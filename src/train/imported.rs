@@ -41,7 +41,7 @@ fn unread(error: HubError) -> Failure {
 /// after the last step of a teacher that was trained here.
 pub(super) fn look<D: Home>(device: &D, node: &Checkpoint, folder: &Path, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
     let hub = open(&folder.join(&node.folder))?;
-    if hub.tensors.content().map_err(unread)? != node.content {
+    if Some(hub.tensors.content().map_err(unread)?) != node.content {
         let text = format!("the weights in \"{}\" have changed since the plan was made; plan again", node.folder);
         return Err(Failure::Input(text));
     }

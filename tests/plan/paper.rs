@@ -33,7 +33,7 @@ fn paper(tokens_per_step: Option<u64>) -> (Study, Facts) {
     let mut study = study();
     let shard = Shard::Tokens(3_110_000_000);
     let data = Arc::new(Data { layout: Layout::Padded, context: 2048, shard, tokens_per_step, ..data() });
-    let source = TeacherSource::Checkpoint("Qwen3-8B-Base".into());
+    let source = TeacherSource::Checkpoint { folder: "Qwen3-8B-Base".into(), shape: None };
     let teacher = Some(Arc::new(Teacher { name: "base".into(), doc: None, source, cache: Cache::None }));
     let model = Arc::new(student());
     let training = Arc::new(Training { batch: Batch { sequences: 64, micro: 8 }, ..training() });

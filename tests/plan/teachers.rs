@@ -238,7 +238,7 @@ fn a_loss_that_is_set_changes_what_comes_after_it() {
 
 #[test]
 fn a_checkpoint_that_is_not_at_hand_is_planned_and_not_run() {
-    let source = TeacherSource::Checkpoint("Qwen3-8B-Base".into());
+    let source = TeacherSource::Checkpoint { folder: "Qwen3-8B-Base".into(), shape: None };
     let plan = plan(&taught(Teacher { source, ..trained(Cache::None) }));
     assert_eq!((count(&plan, "teacher"), plan.runs[0].teachers[0].1.clone(), plan.runs[0].flops_teacher), (0, None, None));
     let reason = plan.runnable().expect_err("cannot run");

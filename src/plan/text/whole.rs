@@ -21,10 +21,11 @@ pub(super) fn teachers(page: &mut Page, plan: &Plan) {
                 lines.push(line);
             }
             Work::Checkpoint(checkpoint) => {
+                let whence = if checkpoint.content.is_some() { "" } else { ", not at hand, as declared" };
                 let (layers, width) = (many(checkpoint.model.layers as u64, "layer"), checkpoint.model.width);
                 let (params, spent) = (short(cost.params_total), flops(cost.flops_teacher));
                 let line = format!(
-                    "{}: the checkpoint \"{}\", {layers} of width {width}, {params} parameters, {spent} FLOPs on the holdout of `{}`",
+                    "{}: the checkpoint \"{}\"{whence}, {layers} of width {width}, {params} parameters, {spent} FLOPs on the holdout of `{}`",
                     node.label, checkpoint.folder, checkpoint.data.name
                 );
                 lines.push(line);
@@ -65,20 +66,21 @@ pub(super) fn totals(page: &mut Page, plan: &Plan, cached: &dyn Fn(&Key) -> bool
         grouped(done().count() as u64),
         many(steps, "step")
     ));
-    let saved = |with: Option<f64>, without: Option<f64>| match (with, without) {
-        (Some(with), Some(without)) if without > with => format!(", {:.0} % saved by sharing", 100.0 * (1.0 - with / without)),
+    let saved = |with: Option<f64>, without: Option<f64>, by: &str| match (with, without) {
+        (Some(with), Some(without)) if without > with => format!(", {:.0} % saved by {by}", 100.0 * (1.0 - with / without)),
         _ => String::new(),
     };
+    let has_cache = plan.graph.all().any(|(node, _)| matches!(node.work, Work::TeacherLogits(_)));
     let float = |count: Option<u64>| count.map(|count| count as f64);
     let rows = [
         ("steps ", grouped(totals.steps_planned), grouped(totals.steps_if_unshared), {
-            saved(Some(totals.steps_planned as f64), Some(totals.steps_if_unshared as f64))
+            saved(Some(totals.steps_planned as f64), Some(totals.steps_if_unshared as f64), "sharing")
         }),
         ("tokens", known(totals.tokens_planned), known(totals.tokens_if_unshared), {
-            saved(float(totals.tokens_planned), float(totals.tokens_if_unshared))
+            saved(float(totals.tokens_planned), float(totals.tokens_if_unshared), "sharing")
         }),
         ("FLOPs ", flops(totals.flops_planned), flops(totals.flops_if_unshared), {
-            saved(totals.flops_planned, totals.flops_if_unshared)
+            saved(totals.flops_planned, totals.flops_if_unshared, if has_cache { "sharing and the cache" } else { "sharing" })
         }),
     ];
     for (name, with, without, saved) in rows {
