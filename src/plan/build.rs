@@ -6,7 +6,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::cost::{self, Cost};
+use super::cost::Cost;
 use super::error::PlanError;
 use super::graph::Graph;
 use super::node::{Key, Node, Phase, Probe, TeacherUse, Work};
@@ -103,7 +103,7 @@ impl Builder<'_> {
         let flops = |of: fn(&Cost) -> Option<f64>| costs.iter().map(|cost| of(cost)).sum::<Option<f64>>();
         let last = settled.timeline.segments.last();
         let (params_total, params_without_head, params_stack) =
-            last.map_or((0, 0, 0), |segment| cost::sizes(&settled.model, segment));
+            last.map_or((0, 0, 0), |segment| self.settler.sizes(&settled.model, segment));
         Ok(PlannedRun {
             arm,
             name: study.arms[arm].name.clone(),

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::cost::Cost;
@@ -13,46 +14,71 @@ use super::text::action;
 use super::{Plan, gate};
 use crate::budget::learning::Learns;
 use crate::budget::transition::Row;
+use crate::study::Filled;
 use crate::timeline::DataPosition;
 
 /// Name and version of the schema.
 pub const SCHEMA: &str = "xrun.plan/1";
 
-/// The plan as JSON; `cached` says which nodes are done already.
-pub fn json(plan: &Plan, cached: &dyn Fn(&Key) -> bool) -> Value {
+/// The plan as JSON; `cached` says which nodes are done already. Arms and nodes become values one at a time, while they are written: all of
+/// them at once are several times the size of their text.
+pub fn json<'a>(plan: &'a Plan, cached: &dyn Fn(&Key) -> bool) -> impl Serialize + use<'a> {
     let users = users(plan);
-    let mut done = (0, 0);
-    let mut nodes = Vec::new();
-    for (node, cost) in plan.graph.all() {
-        let cached = cached(&node.key);
-        done = if cached { (done.0 + 1, done.1 + cost.steps) } else { done };
-        nodes.push(of_node(node, cost, users.get(&node.key).map_or(&[], Vec::as_slice), cached));
-    }
+    let done: Vec<bool> = plan.graph.all().map(|(node, _)| cached(&node.key)).collect();
+    let of_done = || plan.graph.all().zip(&done).filter(|(_, done)| **done).map(|((_, cost), _)| cost);
     let totals = &plan.totals;
-    json!({
-        "schema": SCHEMA,
-        "study": plan.study.name,
-        "doc": plan.study.doc,
-        "arms": plan.runs.iter().map(|run| of_run(plan, run)).collect::<Vec<_>>(),
-        "nodes": nodes,
-        "totals": {
-            "runs": totals.runs,
-            "nodes": totals.nodes,
-            "nodes_cached": done.0,
-            "steps_planned": totals.steps_planned,
-            "steps_if_unshared": totals.steps_if_unshared,
-            "steps_cached": done.1,
-            "tokens_planned": totals.tokens_planned,
-            "tokens_if_unshared": totals.tokens_if_unshared,
-            "flops_planned": totals.flops_planned,
-            "flops_if_unshared": totals.flops_if_unshared,
-            "memory": totals.memory,
-            "disk": totals.disk,
-            "seconds": totals.seconds,
-        },
-        "defaults": plan.study.defaults,
-        "warnings": plan.warnings,
-    })
+    let totals = json!({
+        "runs": totals.runs,
+        "nodes": totals.nodes,
+        "nodes_cached": of_done().count(),
+        "steps_planned": totals.steps_planned,
+        "steps_if_unshared": totals.steps_if_unshared,
+        "steps_cached": of_done().map(|cost| cost.steps).sum::<u64>(),
+        "tokens_planned": totals.tokens_planned,
+        "tokens_if_unshared": totals.tokens_if_unshared,
+        "flops_planned": totals.flops_planned,
+        "flops_if_unshared": totals.flops_if_unshared,
+        "memory": totals.memory,
+        "disk": totals.disk,
+        "seconds": totals.seconds,
+    });
+    let nodes: Vec<_> = plan.graph.all().zip(done).collect();
+    let node = move |number: usize| {
+        let ((node, cost), cached) = nodes.get(number)?;
+        Some(of_node(node, cost, users.get(&node.key).map_or(&[], Vec::as_slice), *cached))
+    };
+    Written {
+        arms: Each(move |number: usize| plan.runs.get(number).map(|run| of_run(plan, run))),
+        defaults: &plan.study.defaults,
+        doc: plan.study.doc.as_deref(),
+        nodes: Each(node),
+        schema: SCHEMA,
+        study: &plan.study.name,
+        totals,
+        warnings: &plan.warnings,
+    }
+}
+
+/// The document, its fields sorted as those of all values are.
+#[derive(Serialize)]
+struct Written<'a, A, N> {
+    arms: A,
+    defaults: &'a [Filled],
+    doc: Option<&'a str>,
+    nodes: N,
+    schema: &'static str,
+    study: &'a str,
+    totals: Value,
+    warnings: &'a [String],
+}
+
+/// A list whose items are made when they are asked for, until there is none.
+struct Each<F: Fn(usize) -> Option<Value>>(F);
+
+impl<F: Fn(usize) -> Option<Value>> Serialize for Each<F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq((0..).map_while(&self.0))
+    }
 }
 
 /// Names of the arms that use each node, in the order of the study.

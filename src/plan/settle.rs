@@ -51,6 +51,7 @@ pub(super) struct Settler<'a> {
     rows: Memo<Rc<[Arc<[Row]>]>>,
     prices: Memo<Cost>,
     forwards: Memo<f64>,
+    sizes: Memo<(u64, u64, u64)>,
     settled: BTreeMap<(usize, u64), Rc<Settled>>,
 }
 
@@ -69,6 +70,7 @@ impl<'a> Settler<'a> {
             rows: Memo::default(),
             prices: Memo::default(),
             forwards: Memo::default(),
+            sizes: Memo::default(),
             settled: BTreeMap::new(),
         }
     }
@@ -257,6 +259,11 @@ impl Settler<'_> {
         let (stack, ends) = (&segment.stack, &segment.block_ends);
         let make = || Rc::from(proof::shape_of(model, segment));
         self.shapes.get(&(Arc::as_ptr(model).addr(), stack, ends), make)
+    }
+
+    /// Parameters under a segment's stack, as [`cost::sizes`] has them. The model is one that [`Settler::model`] gave out.
+    pub(super) fn sizes(&mut self, model: &Arc<Model>, segment: &Segment) -> (u64, u64, u64) {
+        self.sizes.get(&(Arc::as_ptr(model).addr(), &segment.stack, &segment.block_ends), || cost::sizes(model, segment))
     }
 
     /// What the events of a run do. The model is one that [`Settler::model`] gave out.

@@ -72,6 +72,15 @@ fn planning_writes_nothing_and_shares_first_phases() {
 }
 
 #[test]
+fn shares_of_a_run_say_how_they_are_rounded() {
+    let own = "schedule third { start with 1 block, at 33%: grow block, at 50%: restart lr, end at step 8 }\nstudy tiny {";
+    let text = TINY.replace("study tiny {", own).replace("grow_frozen(phase: 8 steps)", "third");
+    let said = Bench::new(&text).says(0, &["plan", "study.exp"]);
+    assert!(said.contains("33 % of 8 steps is 2.64, rounded to 3"), "{said}");
+    assert!(!said.contains("50 %") && said.contains("of 7 arms"), "{said}");
+}
+
+#[test]
 fn keys_depend_on_what_is_computed_alone() {
     let bench = Bench::new(TINY);
     let keys_of = |bench: &Bench, file: &str| keys(&bench.json(0, &["plan", file, "--format", "json"]));

@@ -56,7 +56,7 @@ fn an_event_has_its_table() {
 #[test]
 fn the_tables_of_a_run_are_there_for_programs() {
     let plan = plan();
-    let json = plan::json::json(&plan, &|_| false);
+    let json = serde_json::to_value(plan::json::json(&plan, &|_| false)).expect("JSON");
     let run = &plan.runs[0];
     let of = |key: &plan::Key| {
         let node = json["nodes"].as_array().expect("nodes").iter().find(|node| node["key"] == key.0.as_str()).expect("a node");

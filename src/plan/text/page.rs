@@ -42,15 +42,15 @@ impl Page {
     }
     /// The same behind an indent.
     pub(super) fn columns(&mut self, indent: &str, heads: &[&str], rows: &[Vec<String>]) {
-        let cells = || rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect::<Vec<_>>());
+        let cells: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect()).collect();
         let widths: Vec<usize> = (0..heads.len())
             .map(|column| {
-                let below = cells().filter_map(|row| row.get(column).map(|cell| cell.chars().count())).max();
+                let below = cells.iter().filter_map(|row| row.get(column).map(|cell| cell.chars().count())).max();
                 below.unwrap_or(0).max(heads[column].chars().count())
             })
             .collect();
         let heads = heads.iter().map(|head| (*head).to_owned()).collect();
-        for row in std::iter::once(heads).chain(cells()) {
+        for row in std::iter::once(heads).chain(cells) {
             let mut line = String::from(indent);
             for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
                 line += &if column == 0 { format!("{cell:<width$}") } else { format!("  {cell:>width$}") };

@@ -11,6 +11,8 @@ use super::page::Page;
 use crate::budget::transition::Transition;
 use crate::plan::node::Work;
 use crate::plan::{Key, Plan, PlannedRun, json};
+use crate::study::Moment;
+use crate::timeline::moment::share;
 use crate::timeline::{DataPosition, Segment};
 
 /// Every course of events, with the arms that take it.
@@ -32,7 +34,26 @@ pub(super) fn schedules(page: &mut Page, plan: &Plan) {
             let alike: Vec<_> = runs.iter().filter_map(|run| event(plan, run, number)).collect();
             events::table(page, &alike);
         }
+        if let Some(run) = runs.first() {
+            let events = &plan.study.arms[run.arm].recipe.schedule.events;
+            events
+                .iter()
+                .filter_map(|event| rounded(event.moment, run.timeline.end))
+                .for_each(|said| page.wrapped("    ", &said));
+        }
     }
+}
+
+/// A share of a run that is no whole step, and the step that it is rounded to.
+fn rounded(moment: Moment, end: u64) -> Option<String> {
+    let Moment::Fraction(fraction) = moment else { return None };
+    let exact = fraction * end as f64;
+    let step = share(fraction, end);
+    let short = |value: f64| format!("{value:.4}").trim_end_matches('0').trim_end_matches('.').to_owned();
+    let is_whole = short(exact) == step.to_string();
+    (!is_whole).then(|| {
+        format!("{} % of {} is {}, rounded to {}", short(100.0 * fraction), many(end, "step"), short(exact), grouped(step))
+    })
 }
 
 /// For each phase its line and, if it begins with an event, the words of the event's table.
@@ -72,6 +93,7 @@ pub(super) fn shared(page: &mut Page, plan: &Plan) {
     let users = json::users(plan);
     // By the arms that share: which phases, told by the first of them. Seeds share alike, so that the first speaks for all.
     let mut groups: Vec<(&[&str], Vec<usize>)> = Vec::new();
+    let mut at: BTreeMap<&[&str], usize> = BTreeMap::new();
     let mut told: BTreeMap<&Key, ()> = BTreeMap::new();
     for run in by_arm(plan).filter_map(<[_]>::first) {
         for (number, key) in run.phases.iter().enumerate() {
@@ -79,10 +101,11 @@ pub(super) fn shared(page: &mut Page, plan: &Plan) {
             if names.len() < 2 || told.insert(key, ()).is_some() {
                 continue;
             }
-            match groups.iter_mut().find(|(other, _)| *other == names) {
-                Some((_, numbers)) => numbers.push(number),
-                None => groups.push((names, vec![number])),
-            }
+            let group = *at.entry(names).or_insert_with(|| {
+                groups.push((names, Vec::new()));
+                groups.len() - 1
+            });
+            groups[group].1.push(number);
         }
     }
     if groups.is_empty() {

@@ -59,10 +59,10 @@ pub(super) fn totals(page: &mut Page, plan: &Plan, cached: &dyn Fn(&Key) -> bool
     let totals = &plan.totals;
     let done = || plan.graph.all().filter(|(node, _)| cached(&node.key));
     page.heading("totals");
-    let (nodes, runs) = (many(totals.nodes, "node"), many(totals.runs, "run"));
+    let (nodes, runs, arms) = (many(totals.nodes, "node"), many(totals.runs, "run"), many(plan.study.arms.len() as u64, "arm"));
     let steps: u64 = done().map(|(_, cost)| cost.steps).sum();
     page.line(&format!(
-        "  work    {nodes} for {runs}; done already: {}, {}",
+        "  work    {nodes} for {runs} of {arms}; done already: {}, {}",
         grouped(done().count() as u64),
         many(steps, "step")
     ));
