@@ -172,8 +172,8 @@ fn numbered_texts() {
         ),
         ("claims", "study s {\n", &|at| format!("claim c{at}: validation_ce[a] < validation_ce[b]\n"), "}"),
         ("controls", "study s {\n", &|at| format!("control c{at}: [a] with {{ width 3 }}\n"), "}"),
-        ("named parts", "placement p { layer { ", &|at| format!("let y{at} = x, "), "attention(x) + ffn(x) } }"),
-        ("cases", "placement p { sublayer ", &|at| format!("f(x) when l == {at}, "), "otherwise f(x) }"),
+        ("named parts", "placement p { layer { ", &|at| format!("let y{at} = x, "), "x + attention(x) + ffn(x) } }"),
+        ("cases", "placement p { sublayer ", &|at| format!("x + f(x) when l == {at}, "), "otherwise x + f(x) }"),
     ] {
         answered(name, &(parts.to_owned() + &numbered(start, text, end)));
     }

@@ -109,8 +109,16 @@ impl<'a> Checker<'a> {
             _ => reader.stream(expr, scope),
         };
         reader.sublayers_once(result.is_some() && reader.fine);
-        let result = result?;
-        reader.fine.then_some(Equation { bindings: reader.bindings, result })
+        let equation = Equation { bindings: std::mem::take(&mut reader.bindings), result: result? };
+        if !reader.fine {
+            return None;
+        }
+        if !equation.keeps_x() {
+            let around = if place.is_inside_layers() { ": nothing of it goes around the sublayers" } else { "" };
+            let said = Diagnostic::error("residual-lost", format!("`x` is lost here{around}"), expr.span);
+            return self.fail(said.hint("write `x + …`; `0 * x + …`, where that is meant"));
+        }
+        Some(equation)
     }
 }
 

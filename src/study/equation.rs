@@ -251,6 +251,20 @@ impl Stream {
     }
 }
 
+fn keeps_x(stream: &Stream, bound: &[bool]) -> bool {
+    match stream {
+        Stream::X => true,
+        Stream::Embedded | Stream::Sublayer { .. } => false,
+        Stream::Bound(index) => bound.get(*index).copied().unwrap_or(false),
+        Stream::Norm { input, .. }
+        | Stream::Gain { input, .. }
+        | Stream::Learned { input, .. }
+        | Stream::Scale { input, .. }
+        | Stream::Stop(input) => keeps_x(input, bound),
+        Stream::Add(left, right) | Stream::Subtract(left, right) => keeps_x(left, bound) || keeps_x(right, bound),
+    }
+}
+
 /// A straight-line program: bindings in order, then the result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Equation {
@@ -261,6 +275,14 @@ pub struct Equation {
 }
 
 impl Equation {
+    /// Whether some of `x` comes out on a way that leads through no sublayer.
+    pub fn keeps_x(&self) -> bool {
+        let mut bound = Vec::new();
+        for binding in &self.bindings {
+            bound.push(keeps_x(binding, &bound));
+        }
+        keeps_x(&self.result, &bound)
+    }
     /// The same equation, [`Stream::replaced`] throughout.
     pub fn replaced(&self, replace: &impl Fn(Stream) -> Stream) -> Equation {
         let bindings = self.bindings.iter().map(|binding| binding.replaced(replace)).collect();
