@@ -429,6 +429,48 @@ fn what_was_written_where_can_be_told() {
 }
 
 #[test]
+fn every_way_to_write_a_number_gives_the_same() {
+    let rate = |written: &str| {
+        let study =
+            study(&format!("data tales, model tiny, training plain with {{ optimizer.lr {written} }}, schedule joint(steps: 4)"));
+        study.arms[0].recipe.training.optimizer
+    };
+    let (small, whole) = (rate("2e-5"), rate("1_200"));
+    for written in ["2.0e-5", "2E-5", ".2e-4", "0.2E-04", "0.00002", "20e-6", "0.002%", "2k * 1e-8", "(2e-5)", "2 / 1e5"] {
+        assert_eq!(rate(written), small, "{written}");
+    }
+    for written in ["1200", "1.2k", "1.2e3", "12E+2", "1200.0", "0.0012M", "12 * 100", "120_000%"] {
+        assert_eq!(rate(written), whole, "{written}");
+    }
+}
+
+#[test]
+fn what_is_given_twice_shows_both_places() {
+    for (text, first, second) in [
+        ("model m { width 8, layers 2, width 16 }", "width", "width"),
+        ("data d { context 8, generate tales(9), files \"a.txt\" }", "generate", "files"),
+        ("data d { context 8, packed, generate tales(9), padded }", "packed", "padded"),
+        ("placement p { sublayer x + f(x), layer x + attention(x) + ffn(x) }", "sublayer", "layer"),
+        ("model twin { layers 2 }\nmodel twin { layers 3 }", "twin", "twin"),
+        ("let a = 1\nlet a = 2", "a", "a"),
+        ("training t { optimizer adamw(lr: 1, lr: 2) }", "lr", "lr"),
+    ] {
+        let checked = checked(text);
+        let said = checked.problems.sorted().into_iter().find(|said| ["given-twice", "excluding-fields"].contains(&said.code));
+        let said = said.unwrap_or_else(|| panic!("{text}: {}", checked.problems.render(&checked.sources, false)));
+        let [label] = said.labels.as_slice() else { panic!("{text}: {said:?}") };
+        assert_eq!((checked.sources.text(label.span), checked.sources.text(said.span)), (first, second), "{text}");
+        assert!(label.span.start < said.span.start, "{text}");
+    }
+}
+
+#[test]
+fn a_hundred_faults_are_a_hundred_diagnostics() {
+    let text: String = (0..100).map(|at| format!("schedule s{at} {{ start with 1 blok, end at step {at} }}\n")).collect();
+    assert_eq!(checked(&text).problems.sorted().iter().filter(|said| said.code == "unknown-unit").count(), 100);
+}
+
+#[test]
 fn ten_thousand_arms_take_no_time() {
     let hundred = |scale: f64| (1..=100).map(|n| format!("{}", f64::from(n) * scale)).collect::<Vec<_>>().join(", ");
     let study = study(&format!(
@@ -445,7 +487,7 @@ const WORDS: &str = "
 data model teacher training placement schedule study use let files generate document tokenizer context packed padded tokens shard
 holdout layers block width heads kv dim ffn norm qk_norm positions embedding head init vocabulary train checkpoint cache loss optimizer
 lr batch clip precision entry sublayer layer boundary exit start at after every end vary except seeds control measure probe claim report
-tales bytes line field swiglu gelu rms rope normal frozen adamw sgd lion muon yes cross_entropy kl cosine linear wsd none all on no ablation
+tales bytes line field swiglu gelu rms rope normal frozen adamw sgd lion muon yes cross_entropy kl reverse_kl jsd mse dyt cosine linear wsd none all on no ablation
 validation_ce perplexity grad_norm boundary_rms block_removal active_layer_tokens flops
 grow freeze thaw reset restart rewarm rewind fresh set drop save copying last prefix norms interleaved identity bottom middle
 steps step token documents sequence sequences blocks with warmup then to per over matched within overtakes times and of in the as when

@@ -3,14 +3,22 @@
 //! A block of code marked `exp` is a file of its own. `exp,in data` and `exp,in study` are statements of such a body, which may use what the
 //! `exp` block before declares, unless that is a study itself. `exp,error CODE` is a file that raises that code and no other.
 
+#[path = "cases/comments.rs"]
+mod comments;
+#[path = "cases/files.rs"]
+mod files;
+#[path = "docs/textmate.rs"]
+mod textmate;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use xrun::check::{Checked, check};
 use xrun::data::{Reach, gather};
 use xrun::plan;
-use xrun::source::{Source, World};
+use xrun::source::{FileId, Source, World};
 use xrun::study::{Metric, ProbeKind, Quantity};
+use xrun::syntax::parse;
 
 /// Pages with examples.
 const PAGES: [&str; 4] = ["README.md", "grammar/reference.md", "docs/src/tutorial.md", "docs/src/cookbook.md"];
@@ -241,20 +249,158 @@ fn the_reference_has_every_default() {
     assert!(seen > 26, "{seen} defaults");
 }
 
+const KEYWORDS: [&str; 7] = ["data", "model", "teacher", "training", "placement", "schedule", "study"];
+
+/// The grammar that colours texts in an editor.
+fn grammar() -> textmate::Grammar {
+    let text = page("grammar/vscode/syntaxes/exp.tmLanguage.json");
+    textmate::Grammar::new(&serde_json::from_str(&text).expect("JSON"))
+}
+
 /// An editor's colours know every declaration and every field.
 #[test]
 fn the_editor_grammar_knows_every_field() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("grammar/vscode/syntaxes/exp.tmLanguage.json");
-    let grammar: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).expect("reads")).expect("JSON");
+    let grammar: serde_json::Value = serde_json::from_str(&page("grammar/vscode/syntaxes/exp.tmLanguage.json")).expect("JSON");
     let patterns: Vec<&str> =
         grammar["patterns"].as_array().expect("patterns").iter().filter_map(|one| one["match"].as_str()).collect();
     let words =
         |pattern: &str| pattern.split(|c: char| !(c.is_alphanumeric() || c == '_')).map(str::to_owned).collect::<Vec<_>>();
     let all: Vec<String> = patterns.into_iter().flat_map(words).collect();
-    for keyword in ["data", "model", "teacher", "training", "placement", "schedule", "study"] {
+    for keyword in KEYWORDS {
         let fields = xrun::check::fields_of(keyword);
         for word in fields.into_iter().chain([keyword]) {
             assert!(all.iter().any(|known| known == word), "{word}");
         }
     }
+}
+
+/// What the extension says of itself holds: its files are there, and the program is started as a language server.
+#[test]
+fn the_extension_is_whole() {
+    let manifest: serde_json::Value = serde_json::from_str(&page("grammar/vscode/package.json")).expect("JSON");
+    let contributes = &manifest["contributes"];
+    let (language, grammar) = (&contributes["languages"][0], &contributes["grammars"][0]);
+    assert_eq!((&language["extensions"], &language["id"]), (&serde_json::json!([".exp"]), &grammar["language"]));
+    for path in [&manifest["main"], &language["configuration"], &grammar["path"]] {
+        page(&format!("grammar/vscode/{}", path.as_str().expect("a path")));
+    }
+    let text: serde_json::Value = serde_json::from_str(&page("grammar/vscode/syntaxes/exp.tmLanguage.json")).expect("JSON");
+    assert_eq!(text["scopeName"], grammar["scopeName"]);
+    assert!(page("grammar/vscode/extension.js").contains("args: [\"lsp\"]"));
+}
+
+/// Every text of the repository in an editor's colours: comments, texts and numbers are what they are, a declaration's keyword and name stand
+/// out, and so does every field at the beginning of a statement.
+#[test]
+fn the_editor_grammar_colours_every_text() {
+    let (root, grammar) = (Path::new(env!("CARGO_MANIFEST_DIR")), grammar());
+    let paths = ["stdlib", "experiments", "tests/suite"].iter().flat_map(|folder| files::files(&root.join(folder), "exp"));
+    let mut texts: Vec<(String, String)> =
+        paths.map(|path| (path.display().to_string(), std::fs::read_to_string(&path).expect("reads"))).collect();
+    // What cannot be read has no colours that would be right.
+    texts.retain(|(_, text)| parse(FileId::default(), text).1.is_empty());
+    assert!(texts.len() > 25, "{}", texts.len());
+    texts.extend(
+        PAGES.iter().flat_map(|name| blocks(name)).filter(|block| block.words == "exp").map(|block| (block.place, block.text)),
+    );
+    let mut faults = Vec::new();
+    for (name, text) in &texts {
+        let mut keyword = None;
+        for (number, line) in (1..).zip(text.lines()) {
+            for fault in coloured(&grammar, line, &mut keyword) {
+                faults.push(format!("{name}:{number}: {fault}\n  {line}"));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{} faults\n{}", faults.len(), faults.join("\n"));
+}
+
+/// What is wrong with the colours of a line; `keyword` is that of the declaration it stands in.
+fn coloured(grammar: &textmate::Grammar, line: &str, keyword: &mut Option<String>) -> Vec<String> {
+    let scopes = grammar.scopes(line);
+    let scope = |start: usize, end: usize| {
+        scopes.iter().find(|one| one.start <= start && end <= one.end).map_or("", |one| one.scope.as_str())
+    };
+    let mut faults = Vec::new();
+    let mut wants = |start: usize, end: usize, kinds: &[&str]| {
+        let found = scope(start, end);
+        if !kinds.iter().any(|kind| if kind.is_empty() { found.is_empty() } else { found.starts_with(kind) }) {
+            faults.push(format!("`{}` is `{found}`, expected {kinds:?}", &line[start..end]));
+        }
+    };
+    let code_end = comments::comment(line).unwrap_or(line.len());
+    if code_end < line.len() {
+        wants(code_end, line.trim_end().len(), &["comment"]);
+    }
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let (mut at, mut begins, mut declares) = (0, true, false);
+    while at < code_end {
+        let rest = &line[at..code_end];
+        let first = rest.chars().next().expect("not at the end");
+        let end = at
+            + match first {
+                '"' => quoted(rest),
+                _ if is_letter(first) && !first.is_ascii_digit() => rest.find(|c| !is_letter(c)).unwrap_or(rest.len()),
+                '.' if rest[1..].starts_with(|c: char| c.is_ascii_digit()) && !line[..at].ends_with('.') => number(rest),
+                _ if first.is_ascii_digit() => number(rest),
+                _ => first.len_utf8(),
+            };
+        let word = &line[at..end];
+        match first {
+            '"' => wants(at, end, &["string"]),
+            '.' if word.len() > 1 => wants(at, end, &["constant.numeric"]),
+            _ if first.is_ascii_digit() => wants(at, end, &["constant.numeric"]),
+            _ if is_letter(first) => {
+                if declares {
+                    wants(at, end, &["entity.name.type"]);
+                } else if begins && line[..at].trim().is_empty() && at == 0 && KEYWORDS.contains(&word) {
+                    wants(at, end, &["keyword.declaration"]);
+                    *keyword = Some(word.to_owned());
+                } else if begins
+                    && !line[end..].starts_with('(')
+                    && keyword.as_ref().is_some_and(|keyword| xrun::check::fields_of(keyword).contains(&word))
+                {
+                    wants(at, end, &["support.type.property-name", "keyword"]);
+                } else {
+                    wants(at, end, &["", "support", "keyword", "storage", "entity"]);
+                }
+                declares = begins && at == 0 && KEYWORDS.contains(&word);
+            }
+            _ => {}
+        }
+        if !first.is_whitespace() {
+            begins = matches!(first, '{' | ',' | ';');
+        }
+        at = end;
+    }
+    faults
+}
+
+/// How long the quoted text at the beginning of a text is.
+fn quoted(text: &str) -> usize {
+    let mut escaped = false;
+    let close = text.char_indices().skip(1).find(|(_, letter)| {
+        let closes = *letter == '"' && !escaped;
+        escaped = *letter == '\\' && !escaped;
+        closes
+    });
+    close.map_or(text.len(), |(at, _)| at + 1)
+}
+
+/// How long the number at the beginning of a text is.
+fn number(text: &str) -> usize {
+    let mut end = 0;
+    for (at, letter) in text.char_indices() {
+        let before = text[..at].chars().next_back();
+        let goes_on = letter.is_ascii_alphanumeric()
+            || letter == '_'
+            || letter == '%'
+            || (letter == '.' && !text[at + 1..].starts_with('.') && before != Some('.'))
+            || (matches!(letter, '+' | '-') && matches!(before, Some('e' | 'E')));
+        if !goes_on {
+            break;
+        }
+        end = at + 1;
+    }
+    end
 }

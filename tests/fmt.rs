@@ -2,6 +2,8 @@
 //!
 //! A case is `NAME.exp` with `NAME.out` beside it in `tests/suite/fmt`; `UPDATE=1` rewrites the latter.
 
+#[path = "cases/comments.rs"]
+mod comments;
 #[path = "cases/files.rs"]
 mod files;
 #[path = "cases/layout.rs"]
@@ -14,8 +16,9 @@ use xrun::check::LIBRARY;
 use xrun::source::FileId;
 use xrun::syntax::parse;
 
+use comments::comment;
 use files::files;
-use layout::{comment, holds, laid_out, tree};
+use layout::{holds, laid_out, tree};
 
 fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)

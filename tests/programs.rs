@@ -2,6 +2,8 @@
 //!
 //! `XRUN_PROGRAMS` sets how many are made.
 
+#[path = "cases/comments.rs"]
+mod comments;
 #[path = "cases/files.rs"]
 mod files;
 #[path = "cases/generate.rs"]

@@ -149,7 +149,7 @@ impl<'c, 'a> Field<'c, 'a> {
         if let Some(key) = &argument.key {
             axes.retain(|axis| self.axes[*axis].is_called(&key.text));
             if axes.is_empty() {
-                return checker.fail(self.unknown_axis(&key.text, key.span));
+                return self.unknown_axis(checker, &key.text, key.span);
             }
         }
         let values = |of: &dyn Fn(&super::axes::Value<'a>) -> bool| -> Vec<(usize, usize)> {
@@ -205,16 +205,20 @@ impl<'c, 'a> Field<'c, 'a> {
         })
     }
 
-    /// A name that no axis has.
-    pub(super) fn unknown_axis(&self, name: &str, span: Span) -> Diagnostic {
+    /// A name that no axis has; where an axis that has been said to be wrong was meant, the name here is the right one.
+    pub(super) fn unknown_axis<T>(&self, checker: &Checker<'a>, name: &str, span: Span) -> Option<T> {
+        let wrong = |axis: &&Varied<'a>| axis.targets.iter().any(|target| checker.is_at_fault(target.span));
+        if nearest(name, self.axes.iter().filter(wrong).map(|axis| axis.name.as_str())).is_some() {
+            return None;
+        }
         let said = Diagnostic::error("no-such-axis", format!("no axis is called `{name}`"), span);
         let known: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
-        said.did_you_mean_or(name, known.iter().copied(), || {
+        checker.fail(said.did_you_mean_or(name, known.iter().copied(), || {
             Some(match known.as_slice() {
                 [] => "this study varies nothing".to_owned(),
                 known => format!("the axes are {}", super::names::listed(known.iter().copied(), "and")),
             })
-        })
+        }))
     }
 
     /// `[post, grow]`.

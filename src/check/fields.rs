@@ -20,71 +20,97 @@ pub(super) struct Field {
     pub(super) name: &'static str,
     /// What it gives; words that exclude one another give the same.
     pub(super) key: &'static str,
+    /// What it takes, for a reader: of which type, in which unit; words of the language in backticks.
+    pub(super) takes: &'static str,
     /// May stand more than once.
     pub(super) repeats: bool,
 }
 
-const fn field(name: &'static str) -> Field {
-    Field { name, key: name, repeats: false }
+const fn field(name: &'static str, takes: &'static str) -> Field {
+    Field { name, key: name, takes, repeats: false }
 }
-const fn gives(name: &'static str, key: &'static str) -> Field {
-    Field { name, key, repeats: false }
+const fn gives(name: &'static str, key: &'static str, takes: &'static str) -> Field {
+    Field { name, key, takes, repeats: false }
 }
-const fn repeats(name: &'static str) -> Field {
-    Field { name, key: name, repeats: true }
+const fn repeats(name: &'static str, takes: &'static str) -> Field {
+    Field { name, key: name, takes, repeats: true }
 }
 
 const DATA: &[Field] = &[
-    gives("files", "text"),
-    gives("generate", "text"),
-    field("document"),
-    field("tokenizer"),
-    field("context"),
-    field("layout"),
-    gives("packed", "layout"),
-    gives("padded", "layout"),
-    field("tokens"),
-    field("shard"),
-    field("holdout"),
+    gives("files", "text", "texts: patterns of paths"),
+    gives("generate", "text", "`tales(…)`"),
+    field("document", "`file`, `line`, `paragraph` or `field` with a text"),
+    field("tokenizer", "`bytes`, `teacher` or a text: a path"),
+    field("context", "a number of tokens"),
+    field("layout", "`packed` or `padded`"),
+    gives("packed", "layout", "nothing"),
+    gives("padded", "layout", "nothing"),
+    field("tokens", "`per step` and a number of tokens"),
+    field("shard", "a number of tokens"),
+    field("holdout", "a percentage, or a number of documents"),
 ];
 const MODEL: &[Field] = &[
-    field("layers"),
-    field("block"),
-    field("width"),
-    field("heads"),
-    field("kv"),
-    field("dim"),
-    field("ffn"),
-    field("norm"),
-    field("qk_norm"),
-    field("placement"),
-    field("positions"),
-    field("embedding"),
-    field("head"),
-    field("init"),
-    field("vocabulary"),
+    field("layers", "a number of layers"),
+    field("block", "a number of layers"),
+    field("width", "a whole number"),
+    field("heads", "a whole number"),
+    field("kv", "a whole number"),
+    field("dim", "a whole number"),
+    field("ffn", "`swiglu(…)` or `gelu(…)`"),
+    field("norm", "`rms(…)`, `layer(…)`, `dyt(…)` or `none`"),
+    field("qk_norm", "`on` or `off`"),
+    field("placement", "a placement; one for `attention` and one for `ffn`; several, each `in layers`"),
+    field("positions", "`rope(…)` or `none`"),
+    field("embedding", "`own`, `tied` or `teacher`, which may be `frozen`"),
+    field("head", "`own`, `tied` or `teacher`, which may be `frozen`"),
+    field("init", "`normal(…)`, or `from` with a text: a path"),
+    field("vocabulary", "a whole number"),
 ];
-const TEACHER: &[Field] = &[field("model"), field("train"), field("checkpoint"), field("cache")];
-const TRAINING: &[Field] = &[field("loss"), field("optimizer"), field("lr"), field("batch"), field("clip"), field("precision")];
-const PLACEMENT: &[Field] =
-    &[field("entry"), gives("sublayer", "body"), gives("layer", "body"), field("boundary"), field("exit"), field("init")];
-const SCHEDULE: &[Field] = &[field("start"), repeats("at"), repeats("after"), repeats("every"), field("end")];
+const TEACHER: &[Field] = &[
+    field("model", "a model"),
+    field("train", "a number of steps, `with` and a training"),
+    field("checkpoint", "a text: the path of a folder"),
+    field("cache", "`none`, `all` or `top` with a whole number"),
+];
+const TRAINING: &[Field] = &[
+    field("loss", "a sum of losses with factors"),
+    field("optimizer", "`adamw(…)`, `sgd(…)`, `lion(…)` or `muon(…)`"),
+    field("lr", "`warmup` with a number of steps or a percentage, `then`; `constant`, `linear`, `cosine` or `wsd(…)`"),
+    field("batch", "a number of sequences, `in` and how many at a time"),
+    field("clip", "a number or `none`"),
+    field("precision", "`f32`"),
+];
+const PLACEMENT: &[Field] = &[
+    field("entry", "an equation"),
+    gives("sublayer", "body", "an equation with `f(…)`, or cases: `when`, `otherwise`"),
+    gives("layer", "body", "an equation with `attention(…)` and `ffn(…)`, or cases: `when`, `otherwise`"),
+    field("boundary", "an equation"),
+    field("exit", "an equation"),
+    field("init", "names of weights (`q`, `k`, `v`, `o`, `gate`, `up`, `down`) times a number"),
+];
+const SCHEDULE: &[Field] = &[
+    field("start", "`with` and a number of blocks or layers, or `all blocks`"),
+    repeats("at", "a moment (`step`, `token` or a percentage), and actions"),
+    repeats("after", "a number of steps, and actions"),
+    repeats("every", "a number of steps, how many `times`, and actions"),
+    field("end", "a moment: `at`, or `after` a number of steps"),
+];
 const STUDY: &[Field] = &[
-    field("data"),
-    field("model"),
-    field("training"),
-    field("schedule"),
-    repeats("vary"),
-    repeats("except"),
-    field("seeds"),
-    repeats("control"),
-    repeats("measure"),
-    repeats("probe"),
-    repeats("claim"),
-    repeats("report"),
+    field("data", "a data"),
+    field("model", "a model"),
+    field("training", "a training"),
+    field("schedule", "a schedule"),
+    repeats("vary", "a field or several in parentheses, `over` and values"),
+    repeats("except", "arms in brackets"),
+    field("seeds", "a whole number, or a list of them"),
+    repeats("control", "a name and an arm in brackets, `matched` to another, or `with` other fields"),
+    repeats("measure", "metrics, each `every` so many steps"),
+    repeats("probe", "a probe and its moments: `at`, and its batch: `on`"),
+    repeats("claim", "a name and two sides: numbers of arms, compared"),
+    repeats("report", "`ablation(…)`"),
 ];
 /// What `control … with { … }` may replace besides fields of models, trainings and data.
-const PARTS: &[Field] = &[field("data"), field("model"), field("training"), field("schedule")];
+const PARTS: &[Field] = STUDY.split_at(4).0;
 
 /// Words at the beginning of a line that belongs to the statement before.
 const GO_ON: [&str; 2] = ["then", "otherwise"];
@@ -115,6 +141,11 @@ pub fn begins_statement(keyword: Option<&str>, word: &str) -> bool {
 /// The words that begin statements in the body of a declaration; none for a keyword that declares nothing.
 pub fn fields_of(keyword: &str) -> Vec<&'static str> {
     Kind::read(keyword).map_or_else(Vec::new, |kind| fields(kind).iter().map(|field| field.name).collect())
+}
+
+/// What a field of a declaration takes: its type and its unit, words of the language in backticks.
+pub fn takes(keyword: &str, field: &str) -> Option<&'static str> {
+    fields(Kind::read(keyword)?).iter().find(|known| known.name == field).map(|known| known.takes)
 }
 
 /// Which words begin a statement in a body.

@@ -163,7 +163,7 @@ impl<'a> Checker<'a> {
             match (&expr.kind, field) {
                 (ExprKind::Name(name), Some(field)) => match field.axes.iter().find(|axis| axis.is_called(name)) {
                     Some(axis) => Some(axis.name.clone()),
-                    None => self.fail(field.unknown_axis(name, expr.span)),
+                    None => field.unknown_axis(self, name, expr.span),
                 },
                 (ExprKind::Name(_) | ExprKind::Bad, _) => None,
                 _ => self.fail(Diagnostic::error("wrong-type", "expected the name of an axis", expr.span)),

@@ -41,11 +41,11 @@ use crate::source::{FileId, Source, Sources, Span, World};
 use crate::study::Study;
 use crate::syntax::one_line;
 
-pub use self::fields::{begins_statement, fields_of};
+pub use self::fields::{begins_statement, fields_of, takes};
 use self::load::Unit;
 use self::names::Names;
 pub use self::origin::{Origin, Provenance};
-pub use self::schedule::SETTABLE;
+pub use self::schedule::{ACTIONS, SETTABLE};
 pub use self::training::LOSSES;
 
 /// Names of the standard library with their texts.
@@ -175,6 +175,15 @@ impl<'a> Checker<'a> {
     fn fail<T>(&self, diagnostic: Diagnostic) -> Option<T> {
         self.say(diagnostic);
         None
+    }
+
+    /// What would be said by `attempt`, which leaves no trace.
+    fn tried(&self, attempt: impl FnOnce()) -> Problems {
+        let before = (self.said.take(), self.circular.borrow().clone(), self.fuel.get());
+        attempt();
+        self.circular.replace(before.1);
+        self.fuel.set(before.2);
+        self.said.replace(before.0).list
     }
 
     /// Whether an error has been said about words inside `span`.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::Checker;
-use super::axes::{PARTS, Replacement, Varied};
+use super::axes::{PARTS, Replacement, Target, Varied};
 use super::names::Kind;
 use super::recipe::Made;
 use super::record::{Given, Record, Scope};
@@ -62,6 +62,25 @@ impl<'a> Checker<'a> {
             bases.extend(base);
         }
         bases
+    }
+
+    /// Whether fields have the arguments that axes vary: said before any reference to an arm, which may name such an axis by its right name.
+    pub(super) fn arguments_exist(&self, record: &Record<'a>, axes: &[Varied<'a>]) {
+        let varied: Vec<&Target<'a>> =
+            axes.iter().flat_map(|axis| &axis.targets).filter(|target| target.argument.is_some()).collect();
+        for part in PARTS.into_iter().filter(|part| varied.iter().any(|target| target.part == *part)) {
+            let firsts = axes.iter().filter_map(|axis| axis.values.first()).flat_map(|value| &value.replacements);
+            let firsts: Vec<_> = firsts.filter(|replacement| replacement.target.part == part).collect();
+            // These values need not fit together in any arm: of what is said only the names count.
+            let tried = self.tried(|| match part {
+                Kind::Data => drop(self.made_data(record, &firsts, &mut Memo::default())),
+                Kind::Model => drop(self.made_model(record, &firsts, &mut Memo::default())),
+                Kind::Training => drop(self.made_training(record, &firsts, &mut Memo::default())),
+                _ => drop(self.part(record, part, &firsts)),
+            });
+            let about = |said: &Diagnostic| varied.iter().any(|target| target.span == said.span);
+            tried.into_iter().filter(about).for_each(|said| self.say(said));
+        }
     }
 
     /// The record of a part under replacements.

@@ -37,7 +37,8 @@ struct Reading<'c, 'a> {
     contexts: &'c mut Vec<Span>,
 }
 
-const ACTIONS: &[&str] = &["grow", "freeze", "thaw", "reset", "restart", "rewarm", "rewind", "fresh", "set", "drop", "save"];
+/// What an event may do: the first words of actions.
+pub const ACTIONS: &[&str] = &["grow", "freeze", "thaw", "reset", "restart", "rewarm", "rewind", "fresh", "set", "drop", "save"];
 /// What `set` sets.
 pub const SETTABLE: [&str; 4] = ["lr", "batch", "loss", "context"];
 const TARGETS: &[&str] = &["prefix", "embedding", "head", "norms", "layers", "layer", "all"];

@@ -69,6 +69,7 @@ impl<'a> Checker<'a> {
         let are_whole = axes.iter().all(Option::is_some) && !["vary", "control"].iter().any(|word| record.lost.contains(word));
         let axes: Vec<Varied<'a>> = axes.into_iter().flatten().collect();
         self.values_exist(&axes);
+        self.arguments_exist(record, &axes);
         // With an axis missing, nothing can be said about references to arms, but the parts that are left can still be read.
         let mut field = Field::new(self, record, &axes);
         let excepted = field.as_mut().filter(|_| are_whole).map(|field| field.take_away(self, record));

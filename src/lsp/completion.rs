@@ -4,8 +4,8 @@ use lsp_types::{CompletionItem, CompletionItemKind};
 
 use super::document::Document;
 use super::hover::field_row;
-use crate::check::{LIBRARY, LOSSES, SETTABLE, fields_of};
-use crate::study::{Metric, ProbeKind};
+use crate::check::{ACTIONS, LIBRARY, LOSSES, SETTABLE, fields_of, takes};
+use crate::study::{Metric, ProbeKind, Quantity};
 
 const KEYWORDS: [&str; 9] = ["data", "model", "teacher", "training", "placement", "schedule", "study", "use", "let"];
 
@@ -14,7 +14,7 @@ pub fn completions(document: &Document, offset: usize) -> Vec<CompletionItem> {
     let before = &document.text[..offset];
     let line = before.rsplit('\n').next().unwrap_or("");
     let Some(keyword) = document.body(offset) else { return outside(line) };
-    let item = line.rsplit([',', '{']).next().unwrap_or(line);
+    let item = last_item(line);
     let mut words = item.split_whitespace();
     let head = words.next().unwrap_or("");
     // Still in the first word of a statement.
@@ -30,22 +30,48 @@ pub fn completions(document: &Document, offset: usize) -> Vec<CompletionItem> {
         _ => {}
     }
     match head {
-        "measure" => plain(&Metric::ALL.map(Metric::name), CompletionItemKind::CONSTANT),
+        "measure" | "claim" => plain(&Metric::ALL.map(Metric::name), CompletionItemKind::CONSTANT),
         "probe" => plain(&ProbeKind::ALL.map(ProbeKind::name), CompletionItemKind::CONSTANT),
-        "claim" => plain(&Metric::ALL.map(Metric::name), CompletionItemKind::CONSTANT),
-        "vary" if item.contains(" over ") => names(document, item.split_whitespace().nth(1).unwrap_or("")),
-        "vary" => plain(&["placement", "schedule", "data", "model", "training"], CompletionItemKind::FIELD),
+        "control" if item.contains(" on ") => plain(&Quantity::ALL.map(Quantity::name), CompletionItemKind::CONSTANT),
+        "vary" if item.contains(" over ") => {
+            let field = item.split_whitespace().nth(1).unwrap_or("");
+            [names(document, field), values(&["model", "training", "data"], field)].concat()
+        }
+        "vary" => {
+            let fields = ["model", "training", "data"].into_iter().flat_map(fields_of);
+            ["schedule", "data", "model", "training"]
+                .into_iter()
+                .chain(fields)
+                .map(|word| item_of(word, CompletionItemKind::FIELD))
+                .collect()
+        }
         "train" => names(document, "training"),
         "loss" => losses(),
-        "optimizer" => plain(&["adamw", "sgd", "lion", "muon"], CompletionItemKind::FUNCTION),
-        "lr" => plain(&["warmup", "constant", "linear", "cosine", "wsd"], CompletionItemKind::KEYWORD),
         "data" | "model" | "training" | "schedule" | "placement" => names(document, head),
-        "at" | "after" | "every" => {
-            let actions = ["grow", "freeze", "thaw", "reset", "restart", "rewarm", "rewind", "fresh", "set", "drop", "save"];
-            plain(&actions, CompletionItemKind::KEYWORD)
-        }
-        _ => Vec::new(),
+        "at" | "after" | "every" if item.contains(':') => plain(ACTIONS, CompletionItemKind::KEYWORD),
+        _ => values(&[keyword], head),
     }
+}
+
+/// What stands behind the last comma or brace of a line that is inside no other bracket.
+fn last_item(line: &str) -> &str {
+    let (mut depth, mut start) = (0usize, 0);
+    for (at, letter) in line.char_indices() {
+        match letter {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth = depth.saturating_sub(1),
+            ',' | '{' if depth == 0 => start = at + 1,
+            _ => {}
+        }
+    }
+    &line[start..]
+}
+
+/// Words that the value of a field may have: those that what it takes is told with.
+fn values(keywords: &[&str], field: &str) -> Vec<CompletionItem> {
+    let told = keywords.iter().find_map(|keyword| takes(keyword, field)).unwrap_or("");
+    let words = told.split('`').skip(1).step_by(2).map(|code| code.split(['(', ' ']).next().unwrap_or(code));
+    words.map(|word| item_of(word, CompletionItemKind::KEYWORD)).collect()
 }
 
 /// Between declarations.

@@ -1,5 +1,7 @@
 //! What holds for every text that is laid out.
 
+use super::comments::comment;
+
 use xrun::check::begins_statement;
 use xrun::diagnostic::Problems;
 use xrun::source::{FileId, Source};
@@ -25,21 +27,6 @@ fn comments(text: &str) -> Vec<&str> {
     let mut found: Vec<&str> = text.lines().filter_map(|line| comment(line).map(|at| line[at..].trim_end())).collect();
     found.sort_unstable();
     found
-}
-
-/// Where the comment of a line begins.
-pub fn comment(line: &str) -> Option<usize> {
-    let (mut quoted, mut escaped) = (false, false);
-    for (at, letter) in line.char_indices() {
-        match letter {
-            _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' => quoted = !quoted,
-            '/' if !quoted && line[at..].starts_with("//") => return Some(at),
-            _ => {}
-        }
-    }
-    None
 }
 
 /// What holds for whatever is laid out; gives the layout.

@@ -98,11 +98,24 @@ impl Editor {
     }
 }
 
+/// What is asked about a place, and one thing more.
+fn with(place: &Value, key: &str, value: Value) -> Value {
+    let mut asked = place.clone();
+    asked[key] = value;
+    asked
+}
+
 #[test]
 fn a_session() {
     let bench = Bench::new(TINY);
     // As long as a long study: three hundred lines.
-    let text = format!("{TINY}{}", "// a line that says nothing\n".repeat(250));
+    let more = |number: usize| {
+        format!(
+            "/// Wiring {number}.\nplacement wired_{number}(share: 0.{number:02}) {{\n  sublayer x + share * f(norm(x))\n  exit norm(x)\n}}\n"
+        )
+    };
+    let text = format!("{TINY}{}", (1..=60).map(more).collect::<String>());
+    assert!(text.lines().count() >= 300);
     let mut editor = Editor::open(&bench, &text);
     assert!(editor.diagnostics().is_empty());
 
@@ -119,7 +132,21 @@ fn a_session() {
     assert!(nothing.is_null(), "{nothing}");
     let place = editor.at(&text, "clip      0.5", 2);
     let field = editor.ask("textDocument/hover", place);
-    assert!(field["contents"]["value"].as_str().expect("text").contains("global norm"), "{field}");
+    let told = field["contents"]["value"].as_str().expect("text");
+    let parts = ["`clip X`", "global norm", "default: none", "takes: a number or `none`"];
+    assert!(parts.iter().all(|part| told.contains(part)), "{told}");
+    for (words, inside, told) in [
+        ("context   16", 2, "takes: a number of tokens"),
+        ("block  1", 2, "default: 1 layer"),
+        ("boundary_rms", 3, "the size of the residual stream"),
+        ("active_layer_tokens", 3, "tokens × layers that run"),
+        ("exit norm", 6, "with weights of its own"),
+        ("validation_ce every", 3, "nats/token"),
+    ] {
+        let place = editor.at(&text, words, inside);
+        let said = editor.ask("textDocument/hover", place);
+        assert!(said["contents"]["value"].as_str().is_some_and(|said| said.contains(told)), "{words}: {said}");
+    }
     let place = editor.at(&text, "training distilled\n", 12);
     let name = editor.ask("textDocument/hover", place);
     assert!(name["contents"]["value"].as_str().expect("text").contains("training distilled = base with"), "{name}");
@@ -135,6 +162,10 @@ fn a_session() {
     let declared = editor.ask("textDocument/definition", place.clone());
     let line = text[..text.find("teacher big").expect("declared")].matches('\n').count();
     assert_eq!(declared["range"]["start"], json!({ "line": line, "character": 8 }));
+    let uses = editor.ask("textDocument/references", with(&place, "context", json!({ "includeDeclaration": true })));
+    assert_eq!(uses.as_array().map(Vec::len), Some(2), "{uses}");
+    let renamed = editor.ask("textDocument/prepareRename", place.clone());
+    assert_eq!(renamed["start"]["line"], place["position"]["line"]);
     let mut renaming = place.clone();
     renaming["newName"] = json!("wise");
     let edit = editor.ask("textDocument/rename", renaming.clone());
@@ -157,6 +188,22 @@ fn a_session() {
     editor.change(&typing);
     let place = editor.at(&typing, "model    \n", 9);
     assert_eq!(editor.labels(place), ["student"]);
+    for (written, typed, inside, offered) in [
+        ("  tokenizer bytes", "  tokenizer ", 12, "teacher"),
+        ("  cache top 4", "  cache ", 8, "all"),
+        ("then cosine to 10%", "then ", 5, "wsd"),
+        ("  measure  validation_ce", "  measure  ", 11, "perplexity"),
+        ("  vary placement over pre, post", "  vary placement over ", 22, "post"),
+        ("  vary placement over", "  vary wi over", 9, "width"),
+        ("grow] on active_layer_tokens", "grow] on ", 9, "flops"),
+        ("  train 12 steps with base", "  train 12 steps with ", 22, "distilled"),
+    ] {
+        let typing = text.replacen(written, typed, 1);
+        editor.change(&typing);
+        let place = editor.at(&typing, typed, inside);
+        let labels = editor.labels(place);
+        assert!(labels.contains(&offered.to_owned()), "{typed}: {labels:?}");
+    }
     let typing = format!("use std.schedules ()\n{TINY}");
     editor.change(&typing);
     let place = editor.at(&typing, "()", 1);
@@ -166,15 +213,18 @@ fn a_session() {
     let document = json!({ "textDocument": { "uri": editor.uri } });
     let symbols = editor.ask("textDocument/documentSymbol", document.clone());
     let names: Vec<&str> = symbols.as_array().expect("a list").iter().filter_map(|symbol| symbol["name"].as_str()).collect();
-    assert_eq!(names, ["tales", "student", "big", "base", "distilled", "tiny"]);
+    assert_eq!(names[..7], ["tales", "student", "big", "base", "distilled", "tiny", "wired_1"]);
+    assert_eq!(names.len(), 66);
     let lenses = editor.ask("textDocument/codeLens", document.clone());
     assert!(lenses[0]["command"]["title"].as_str().expect("text").starts_with("14 runs, "), "{lenses}");
-    let mut formatting = document;
+    let mut formatting = document.clone();
     formatting["options"] = json!({ "tabSize": 2, "insertSpaces": true });
     let edits = editor.ask("textDocument/formatting", formatting.clone());
     let formatted = edits[0]["newText"].as_str().expect("a text").to_owned();
     assert!(editor.change(&formatted).is_empty());
     assert_eq!(editor.ask("textDocument/formatting", formatting), json!([]));
+    editor.tell("textDocument/didClose", document.clone());
+    assert!(editor.diagnostics().is_empty());
     // Builds that are not optimised are some ten times slower than what a user runs.
     let allowed = Duration::from_millis(if cfg!(debug_assertions) { 500 } else { 50 });
     assert!(editor.slowest < allowed, "an answer took {:?}", editor.slowest);
