@@ -76,7 +76,10 @@ impl<'a> Checker<'a> {
                 None => self.fail(unknown_argument(key, callee, parameters.iter().copied())),
             },
             None => match parameters.first() {
-                Some(parameter) if index == 0 => Some((parameter, argument.value.span)),
+                Some(parameter) if index == 0 => {
+                    self.note_keyless(argument.value.span, parameter);
+                    Some((parameter, argument.value.span))
+                }
                 _ => self.fail(keyless(argument, parameters.get(index).copied())),
             },
         }

@@ -138,6 +138,11 @@ const REASONS: &[(Kind, &str, &str)] = &[
     (Kind::Study, "probe.on", "2 sequences of the data's context, as in 2608.13156"),
 ];
 
+/// Whether a field, or a detail of one (`norm.eps`), is filled in where it is left out.
+pub(super) fn has_default(kind: Kind, field: &str) -> bool {
+    REASONS.iter().any(|(of, name, _)| (*of, *name) == (kind, field))
+}
+
 impl<'a> Checker<'a> {
     /// Notes that a default was taken.
     pub(super) fn fill(&self, record: &Record<'a>, field: &str, value: impl Into<String>) {

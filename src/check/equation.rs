@@ -316,6 +316,7 @@ impl<'c, 'a> Reader<'c, 'a> {
         // Fields of the model around an argument: `deepnorm(alpha: layers)`.
         if let Some((_, amount)) = scope.env.0.outer.iter().find(|(field, _)| *field == name) {
             self.fine &= amount.is_some();
+            self.checker.note_number(span);
             return amount.map(|amount| Term::Scalar(Scalar::Number(amount.value)));
         }
         Some(match name {
@@ -365,8 +366,11 @@ impl<'c, 'a> Reader<'c, 'a> {
             self.fine = false;
         }
         let scalar = scalar?;
-        if matches!(scalar, Scalar::Number(value) if !value.is_finite()) {
-            return self.fail(Diagnostic::error("not-finite", format!("`{name}` is no finite number"), span));
+        if let Scalar::Number(value) = scalar {
+            if !value.is_finite() {
+                return self.fail(Diagnostic::error("not-finite", format!("`{name}` is no finite number"), span));
+            }
+            checker.note_number(span);
         }
         Some(Term::Scalar(scalar))
     }

@@ -168,6 +168,7 @@ impl<'a> Checker<'a> {
     /// The value of a name.
     fn amount_of(&self, name: &str, span: Span, scope: Scope<'_, 'a>) -> Option<Amount> {
         self.note_binding(name, span, scope);
+        self.note_number(span);
         match self.find(name, scope) {
             Some(Found::Open) => None,
             Some(Found::Words(said, env, written)) => self.guarded(said.as_ptr() as usize, span, || {

@@ -16,6 +16,7 @@ pub mod explain;
 mod expr;
 mod fields;
 mod load;
+mod meaning;
 mod measures;
 mod model;
 mod names;
@@ -43,7 +44,9 @@ use crate::syntax::one_line;
 
 pub use self::fields::{begins_statement, fields_of, takes};
 use self::load::Unit;
-use self::names::Names;
+use self::meaning::Traced;
+pub use self::meaning::Use;
+use self::names::{Kind, Names};
 pub use self::origin::{Origin, Provenance};
 pub use self::schedule::{ACTIONS, SETTABLE};
 pub use self::training::LOSSES;
@@ -63,7 +66,7 @@ pub struct Checked {
     pub problems: Problems,
     /// The studies of the file in its order; empty if anything is wrong.
     pub studies: Vec<Study>,
-    /// Where the values of the studies come from.
+    /// Where the values of the studies come from, if that was asked for ([`traced`]).
     pub origins: Vec<Provenance>,
     /// Every place where a name stands for a declaration or a `let`, its own place included.
     pub names: Vec<Named>,
@@ -80,9 +83,18 @@ pub struct Named {
 
 /// Checks a file and what it uses.
 pub fn check(world: &dyn World, root: Source) -> Checked {
+    read(world, root, None)
+}
+
+/// As [`check`], and says where every value comes from.
+pub fn traced(world: &dyn World, root: Source) -> Checked {
+    read(world, root, Some(RefCell::default()))
+}
+
+fn read(world: &dyn World, root: Source, traced: Option<RefCell<Traced>>) -> Checked {
     let loaded = load::load(world, root);
     let (studies, origins, problems, names) = {
-        let checker = Checker::new(&loaded.sources, &loaded.units, loaded.said);
+        let checker = Checker { traced, ..Checker::new(&loaded.sources, &loaded.units, loaded.said) };
         let (studies, origins) = checker.file();
         (studies, origins, checker.said.into_inner().list, checker.named.into_inner().into_iter().collect())
     };
@@ -109,6 +121,8 @@ struct Checker<'a> {
     /// Addresses on a cycle that has been said.
     circular: RefCell<HashSet<usize>>,
     fuel: Cell<u32>,
+    /// What provenance needs, if it was asked for.
+    traced: Option<RefCell<Traced>>,
 }
 
 /// Diagnostics, one for each place and code: a declaration that serves many arms is at fault once.
@@ -144,7 +158,8 @@ impl<'a> Checker<'a> {
         let (unreadable, said) = (said.errors.clone(), RefCell::new(said));
         let (active, circular, fuel) = (RefCell::default(), RefCell::default(), Cell::new(FUEL));
         let named = RefCell::default();
-        let mut checker = Self { sources, units, names: Vec::new(), said, named, unreadable, active, circular, fuel };
+        let mut checker =
+            Self { sources, units, names: Vec::new(), said, named, unreadable, active, circular, fuel, traced: None };
         // Units stand behind those that they use.
         for unit in 0..units.len() {
             let names = names::collect(&checker, unit);

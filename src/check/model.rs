@@ -276,7 +276,8 @@ impl<'a> Checker<'a> {
     fn wiring(&self, record: &Record<'a>, layers: Option<u64>) -> Option<Wiring> {
         let Some(statement) = record.field("placement") else {
             self.fill(record, "placement", defaults::PLACEMENT);
-            let placement = self.standard_placement(defaults::PLACEMENT)?;
+            let (placement, of) = self.standard_placement(defaults::PLACEMENT)?;
+            record.keep(self, "placement", of);
             return Some(Wiring::uniform(Arc::new(placement), layers? as usize));
         };
         let scope = Scope { env: &statement.env, record: Some(record) };
@@ -326,7 +327,11 @@ impl<'a> Checker<'a> {
         }
         words.finish()?;
         let span = placement.blame;
-        Some(Piece { part, placement: Arc::new(self.placement(&placement)?), layers, span })
+        let made = Arc::new(self.placement(&placement)?);
+        if let Some(record) = scope.record {
+            record.keep(self, "placement", placement);
+        }
+        Some(Piece { part, placement: made, layers, span })
     }
 
     /// `1..3`, or one place.

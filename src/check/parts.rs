@@ -19,11 +19,13 @@ use crate::study::{Data, Filled, Model, Recipe, Schedule, Teacher, TeacherSource
 use crate::timeline::Timeline;
 
 /// An arm's parts.
-pub(super) struct Parts {
+pub(super) struct Parts<'a> {
     pub(super) recipe: Recipe,
     /// What the schedule comes to, where it can be worked out without the data.
     pub(super) timeline: Option<Timeline>,
     pub(super) filled: Vec<Filled>,
+    /// What they were read from, where provenance was asked for.
+    pub(super) records: Vec<Record<'a>>,
 }
 
 /// Data, model and training; and the schedule, where it sets a loss or a context.
@@ -44,24 +46,18 @@ pub(super) struct Memo<'a> {
 }
 
 impl<'a> Checker<'a> {
-    /// The parts that the study itself names, without replacements: for provenance, and so that their faults are said in any case.
-    pub(super) fn bases(&self, record: &Record<'a>, axes: &[Varied<'a>], memo: &mut Memo<'a>) -> Vec<Record<'a>> {
+    /// The parts that the study itself names, without replacements: so that their faults are said in any case.
+    pub(super) fn bases(&self, record: &Record<'a>, axes: &[Varied<'a>], memo: &mut Memo<'a>) {
         let replaced = |part: Kind| axes.iter().flat_map(|axis| &axis.targets).any(|target| target.part == part);
-        let mut bases = Vec::new();
-        for part in PARTS {
-            if record.field(part.word()).is_none() {
-                continue;
+        for part in PARTS.into_iter().filter(|part| record.field(part.word()).is_some()) {
+            match part {
+                _ if replaced(part) => drop(self.part(record, part, &[])),
+                Kind::Data => drop(self.made_data(record, &[], memo)),
+                Kind::Model => drop(self.made_model(record, &[], memo)),
+                Kind::Training => drop(self.made_training(record, &[], memo)),
+                _ => drop(self.part(record, part, &[])),
             }
-            let base = match part {
-                _ if replaced(part) => self.part(record, part, &[]),
-                Kind::Data => self.made_data(record, &[], memo).map(|made| made.record),
-                Kind::Model => self.made_model(record, &[], memo).map(|made| made.record),
-                Kind::Training => self.made_training(record, &[], memo).map(|made| made.record),
-                _ => self.part(record, part, &[]),
-            };
-            bases.extend(base);
         }
-        bases
     }
 
     /// Whether fields have the arguments that axes vary: said before any reference to an arm, which may name such an axis by its right name.
@@ -153,7 +149,7 @@ impl<'a> Checker<'a> {
         replacements: &[&Replacement<'a>],
         asks_kl: Option<Span>,
         memo: &mut Memo<'a>,
-    ) -> Option<Parts> {
+    ) -> Option<Parts<'a>> {
         let of = |part: Kind| -> Vec<&Replacement<'a>> {
             replacements.iter().copied().filter(|replacement| replacement.target.part == part).collect()
         };
@@ -205,7 +201,8 @@ impl<'a> Checker<'a> {
         records.extend(theirs);
         let filled = records.iter().flat_map(|record| record.filled.borrow().clone()).collect();
         let recipe = Recipe { data: data_noun, model: model.value, training: training.value, schedule: noun, teachers };
-        Some(Parts { recipe, timeline, filled })
+        let records = if self.traced.is_some() { records } else { Vec::new() };
+        Some(Parts { recipe, timeline, filled, records })
     }
 }
 

@@ -51,11 +51,14 @@ impl<'a> Checker<'a> {
     }
 
     /// A placement of the standard library, which need not be in sight.
-    pub(super) fn standard_placement(&self, name: &str) -> Option<Placement> {
+    pub(super) fn standard_placement(&self, name: &str) -> Option<(Placement, Record<'a>)> {
         let unit = self.units.iter().position(|unit| self.sources.get(unit.file).name == "std.placements");
         let declared = unit.and_then(|unit| self.names[unit].of(Kind::Placement).find(|d| d.declaration.name.text == name));
         match declared {
-            Some(declared) => self.placement(&self.plain(declared, declared.declaration.name.span)?),
+            Some(declared) => {
+                let record = self.plain(declared, declared.declaration.name.span)?;
+                Some((self.placement(&record)?, record))
+            }
             // The library is loaded with every check.
             None => None,
         }

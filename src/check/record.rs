@@ -134,9 +134,17 @@ pub(super) struct Record<'a> {
     pub(super) blame: Span,
     /// Defaults filled in while it is read.
     pub(super) filled: RefCell<Vec<Filled>>,
+    /// Records that its fields stand for, by these fields; gathered for provenance alone.
+    pub(super) inner: RefCell<Vec<(&'static str, Record<'a>)>>,
 }
 
 impl<'a> Record<'a> {
+    /// Keeps a record that a field stands for, where provenance was asked for.
+    pub(super) fn keep(&self, checker: &super::Checker<'a>, field: &'static str, record: Record<'a>) {
+        if checker.traced.is_some() {
+            self.inner.borrow_mut().push((field, record));
+        }
+    }
     pub(super) fn field(&self, key: &str) -> Option<&Statement<'a>> {
         self.fields.get(key)
     }

@@ -155,6 +155,7 @@ impl<'a> Checker<'a> {
                         lost: grouped.lost,
                         blame: span,
                         filled: RefCell::default(),
+                        inner: RefCell::default(),
                     };
                     for statement in grouped.statements {
                         self.replace(&mut record, statement);
@@ -256,7 +257,10 @@ impl<'a> Checker<'a> {
                     continue;
                 }
                 None => match bound.get_index(index) {
-                    Some((name, _)) if index == 0 => (*name, argument.value.span),
+                    Some((name, _)) if index == 0 => {
+                        self.note_keyless(argument.value.span, name);
+                        (*name, argument.value.span)
+                    }
                     Some((name, _)) => {
                         fine = self.fail(keyless(argument, Some(name)));
                         continue;

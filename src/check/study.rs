@@ -12,7 +12,7 @@ use super::controls::Controlled;
 use super::defaults;
 use super::measures::Probed;
 use super::names::{Kind, twice};
-use super::origin::{Provenance, of_defaults};
+use super::origin::{Provenance, Read};
 use super::parts::{Memo, Parts};
 use super::record::{Record, Scope, Statement};
 use crate::diagnostic::Diagnostic;
@@ -82,7 +82,7 @@ impl<'a> Checker<'a> {
         let claims = self.claims(record, refer);
         let reports: Vec<_> = of("report").map(|statement| self.report(statement, refer)).collect();
         let mut memo = Memo::default();
-        let base = self.bases(record, &axes, &mut memo);
+        self.bases(record, &axes, &mut memo);
         let complete = self.all_parts(record, &axes);
 
         // Arms that should have been taken away may be at fault for that reason.
@@ -90,7 +90,7 @@ impl<'a> Checker<'a> {
         let measures_kl = measures.iter().flatten().find(|(measure, _)| measure.metric == Metric::Kl).map(|(_, span)| *span);
         let asks_kl = measures_kl.or_else(|| claims.iter().flatten().find_map(Claimed::kl));
         let cells: Vec<usize> = field.left().collect();
-        let mut made: Vec<Option<Parts>> = Vec::new();
+        let mut made: Vec<Option<Parts<'a>>> = Vec::new();
         for cell in &cells {
             let replacements = self.of_cell(&field, *cell);
             made.push(self.parts(unit, record, &replacements, asks_kl, &mut memo));
@@ -102,7 +102,7 @@ impl<'a> Checker<'a> {
         }
         complete?;
         let controls: Option<Vec<Controlled<'a>>> = controls.into_iter().collect();
-        let made: Option<Vec<Parts>> = made.into_iter().collect();
+        let made: Option<Vec<Parts<'a>>> = made.into_iter().collect();
         let claims: Option<Vec<Claimed<'a>>> = claims.into_iter().collect();
         let probes: Option<Vec<Probed>> = probes.into_iter().collect();
         let (made, controls, claims, probes) = (made?, controls?, claims?, probes?);
@@ -129,6 +129,7 @@ impl<'a> Checker<'a> {
             let noun = Control { text: control.text.clone(), doc: control.doc.map(str::to_owned), matched };
             (control.name.to_owned(), control.cell, Some(noun))
         });
+        let mut records: Vec<Vec<Record<'a>>> = Vec::new();
         let mut filled: Vec<Filled> = Vec::new();
         let mut note = |list: &[Filled]| {
             for one in list {
@@ -140,6 +141,7 @@ impl<'a> Checker<'a> {
         note(&record.filled.borrow());
         for ((name, cell, control), parts) in names.chain(named).zip(made) {
             note(&parts.filled);
+            records.push(parts.records);
             arms.push(Arm { name, values: values(cell), control, recipe: parts.recipe });
         }
         if arms.len() * seeds.len() > MOST_RUNS {
@@ -147,11 +149,17 @@ impl<'a> Checker<'a> {
             let at = record.field("seeds").map_or(record.name_span, Statement::value_span);
             return self.fail(Diagnostic::error("too-many-runs", message, at).hint("take fewer seeds, or vary less at a time"));
         }
-        let mut origins: Vec<Provenance> = base.iter().flat_map(|base| self.origins_of(record.name, base)).collect();
-        origins.extend(self.origins_of_axes(record.name, &axes));
-        let replaced = controls.iter().flat_map(|control| control.replacements.iter().map(|one| (control.name, one)));
-        origins.extend(replaced.map(|(name, one)| self.origin_of(record.name, name, one)));
-        origins.extend(of_defaults(record.name, &filled));
+        let mut origins = Vec::new();
+        if self.traced.is_some() {
+            let mut reads: Vec<Read<'_, 'a>> = Vec::new();
+            let own = controls.iter().map(|control| (control.cell, control.replacements.as_slice()));
+            let all = cells.iter().map(|cell| (*cell, &[][..])).chain(own);
+            for (((cell, own), arm), records) in all.zip(&arms).zip(records) {
+                let replacements = self.of_cell(&field, cell).into_iter().chain(own).collect();
+                reads.push(Read { name: &arm.name, values: &arm.values, records, replacements });
+            }
+            origins = self.origins(record, &axes, &reads, &filled);
+        }
         let study = Study {
             name: record.name.to_owned(),
             doc: record.doc.or(self.about()).map(str::to_owned),
@@ -217,7 +225,7 @@ impl<'a> Checker<'a> {
     fn claims_fit(
         &self,
         claims: &[Claimed<'a>],
-        made: &[Parts],
+        made: &[Parts<'a>],
         numbers: &dyn Fn(&Chosen) -> Vec<usize>,
         is_matched: &dyn Fn(usize) -> bool,
     ) {
@@ -241,7 +249,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Probes with their batches.
-    fn probes_fit(&self, record: &Record<'a>, probes: Vec<Probed>, made: &[Parts]) -> Vec<Probe> {
+    fn probes_fit(&self, record: &Record<'a>, probes: Vec<Probed>, made: &[Parts<'a>]) -> Vec<Probe> {
         let context = made.iter().map(|parts| parts.recipe.data.context as u64).min().unwrap_or(0);
         let end = made.iter().filter_map(|parts| parts.timeline.as_ref()).map(|timeline| timeline.end).max();
         let mut fitted: Vec<Probe> = Vec::new();

@@ -40,12 +40,12 @@ impl<'a> Checker<'a> {
             None if record.field("model").is_none() && record.field("train").is_none() => &[("model", "checkpoint` or `model")],
             None => &[("model", "model"), ("train", "train")],
         };
-        let model = model.map(|model| model.map(|model| self.owned(record, model, |model| self.model(model))));
+        let model = model.map(|model| model.map(|model| self.owned(record, ("model", model), |model| self.model(model))));
         let training = train.map(|train| {
             train.map(|(steps, training)| {
                 // Where its loss is said, and in which unit.
                 let said = training.field("loss").map(|field| (field.value_span(), field.env.unit()));
-                (steps, said, self.owned(record, training, |training| self.training(training)))
+                (steps, said, self.owned(record, ("train", training), |training| self.training(training)))
             })
         });
         let source = match (checkpoint?, model?, training?) {
@@ -79,10 +79,16 @@ impl<'a> Checker<'a> {
     }
 
     /// Reads a record that belongs to a teacher: its defaults are listed with the teacher's.
-    fn owned<T>(&self, teacher: &Record<'a>, record: Record<'a>, read: impl FnOnce(&Record<'a>) -> Option<T>) -> Option<T> {
+    fn owned<T>(
+        &self,
+        teacher: &Record<'a>,
+        (field, record): (&'static str, Record<'a>),
+        read: impl FnOnce(&Record<'a>) -> Option<T>,
+    ) -> Option<T> {
         let record = Record { owner: format!("{} of {}", record.owner, teacher.owner), ..record };
         let value = read(&record);
         teacher.filled.borrow_mut().extend(record.filled.take());
+        teacher.keep(self, field, record);
         value
     }
 }

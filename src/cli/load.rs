@@ -10,6 +10,7 @@ use crate::data::corpus::Part;
 use crate::data::{self, Reach};
 use crate::plan::{self, Plan};
 use crate::run::Store;
+use crate::source::{Source, World};
 use crate::study::{Data, Study};
 
 /// A larger plan than this was not written by xrun: 10,000 arms take about a hundredth of it.
@@ -17,6 +18,15 @@ const LARGEST_PLAN: u64 = 1 << 30;
 
 /// Checks an `.exp` file; its diagnostics go to standard error.
 pub fn checked(path: &Path, manner: Manner) -> Result<Checked, Fault> {
+    read(path, manner, check)
+}
+
+/// The same, and where every value comes from.
+pub fn traced(path: &Path, manner: Manner) -> Result<Checked, Fault> {
+    read(path, manner, crate::check::traced)
+}
+
+fn read(path: &Path, manner: Manner, check: fn(&dyn World, Source) -> Checked) -> Result<Checked, Fault> {
     let root = Files::root(path).map_err(|reason| Fault::Input(format!("`{}`: {reason}", path.display())))?;
     let checked = check(&Files, root);
     if !(checked.problems.is_empty() || manner.quiet && !checked.problems.has_errors()) {

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{Fault, Manner, Outcome, Which, load, output};
-use crate::check::{Origin, Provenance};
+use crate::check::explain;
 use crate::plan::{Key, Plan, diff, dot, json, mermaid, text};
-use crate::source::Sources;
 
 /// Say exactly what a study will train and cost; trains and writes nothing
 #[derive(Args)]
@@ -40,8 +39,8 @@ enum Format {
 pub fn plan(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
     let out = arguments.out.as_deref();
     if let Some(path) = &arguments.explain {
-        let checked = load::checked(&arguments.which.file, manner)?;
-        output::deliver(&explained(path, &checked.origins, &checked.sources)?, out)?;
+        let checked = load::traced(&arguments.which.file, manner)?;
+        output::deliver(&explain::value(&checked, path).map_err(Fault::Input)?, out)?;
         return Ok(Outcome::Done);
     }
     let plan = load::plan(&arguments.which, manner)?;
@@ -71,27 +70,4 @@ fn pretty(plan: &Plan, cached: &dyn Fn(&Key) -> bool) -> Result<String, Fault> {
 fn written(plan: &Plan) -> Result<String, Fault> {
     let text = ron::ser::to_string_pretty(plan, ron::ser::PrettyConfig::default());
     text.map(|text| text + "\n").map_err(|error| Fault::Machine(format!("the plan cannot be written: {error}")))
-}
-
-/// Where a value came from, for every study and arm that has it.
-fn explained(path: &str, origins: &[Provenance], sources: &Sources) -> Result<String, Fault> {
-    let mut text = String::new();
-    for found in origins.iter().filter(|origin| origin.path == path) {
-        let whom = found.arms.as_ref().map_or_else(String::new, |arms| format!(" for {arms}"));
-        let origin = match &found.origin {
-            Origin::Written(span) => {
-                let source = sources.get(span.file);
-                let place = source.place(span.start);
-                format!("written at {}:{}:{}", source.name, place.line, place.column)
-            }
-            Origin::Default(reason) => format!("a default: {reason}"),
-        };
-        text.push_str(&format!("{}{whom}: {path} = {}\n  {origin}\n", found.study, found.value));
-    }
-    if !text.is_empty() {
-        return Ok(text);
-    }
-    let known = origins.iter().map(|origin| origin.path.as_str());
-    let hint = crate::diagnostic::guess(path, known).map_or_else(String::new, |guess| format!("; {guess}"));
-    Err(Fault::Input(format!("nothing gives a value to `{path}`{hint}")))
 }

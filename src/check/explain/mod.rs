@@ -4,8 +4,10 @@
 //! sources and check every example. Deliberately knows no output.
 
 mod placement;
+mod value;
 
 pub use placement::placement;
+pub use value::value;
 
 const PAGE: &str = include_str!("../../../grammar/errors.md");
 
