@@ -15,7 +15,7 @@ use std::process::Command;
 
 use xrun::check::{Checked, check};
 use xrun::data::{Reach, gather};
-use xrun::plan;
+use xrun::plan::{self, Why};
 use xrun::source::{FileId, Source, World};
 use xrun::study::{Metric, ProbeKind, Quantity};
 use xrun::syntax::parse;
@@ -82,7 +82,7 @@ fn plans(place: &str, text: &str) -> Vec<String> {
     let plan = |study| {
         let plan = plan::build(study, &gather(study, &PathBuf::new(), &Reach::whole()))
             .unwrap_or_else(|error| panic!("{place}: {error}"));
-        plan::text::text(&plan, &|_| false)
+        plan::text::text(&plan, &|_| Why::New, false)
     };
     checked.studies.iter().map(plan).collect()
 }

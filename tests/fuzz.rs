@@ -145,7 +145,7 @@ fn answer(shelf: &Shelf, text: &str, random: &mut Random) -> Reached {
     for study in checked.studies.iter().take(3) {
         let Ok(plan) = plan::build(study, &facts(study, random)) else { continue };
         reached = Reached::Plan;
-        assert!(!plan::text::text(&plan, &|_| false).is_empty());
+        assert!(!plan::text::text(&plan, &|_| plan::Why::New, false).is_empty());
         if random.once_in(8) && plan.nodes().len() < 200 && evaluations(&plan) < 1_000 {
             let written = ron::ser::to_string(&plan).expect("a plan is written");
             let read: plan::Plan = ron::from_str(&written).expect("a plan that was written is read");

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use small::{facts, grow, joint, study};
 use xrun::plan::node::Work;
-use xrun::plan::{Key, Plan, PlanError, PlannedRun, build};
+use xrun::plan::{Key, Plan, PlanError, PlannedRun, Why, build};
 use xrun::study::training::{Floor, RateShape, Shape};
 use xrun::study::{Data, Matched, Model, Norm, NormKind, Optimizer, Quantity, Study, Training};
 
@@ -188,7 +188,7 @@ fn a_context_that_is_set_changes_what_comes_after_it() {
         |plan: &Plan| [0, 1, 2].map(|phase| plan.cost(&plan.runs[2].phases[phase]).expect("a cost").tokens.expect("known"));
     let [first, second, third] = tokens(&before);
     assert_eq!(tokens(&after), [first, second, third / 2]);
-    let text = xrun::plan::text::text(&after, &|_| false);
+    let text = xrun::plan::text::text(&after, &|_| Why::New, false);
     assert!(text.contains(&format!("set context {} tokens", own / 2)), "{text}");
     let text = ron::to_string(&after).expect("RON");
     assert_eq!(ron::from_str::<Plan>(&text).expect("a plan"), after);
@@ -252,7 +252,8 @@ fn a_plan_survives_a_file_and_a_damaged_one_is_refused() {
 fn json_has_an_entry_for_each_run_and_counts_what_is_cached() {
     let plan = plan(&study());
     let done = plan.runs[0].phases[0].clone();
-    let json = serde_json::to_value(xrun::plan::json::json(&plan, &|key| *key == done)).expect("JSON");
+    let why = |node: &xrun::plan::Node| if node.key == done { Why::Done } else { Why::New };
+    let json = serde_json::to_value(xrun::plan::json::json(&plan, &why)).expect("JSON");
     assert_eq!((&json["schema"], &json["study"]), (&"xrun.plan/1".into(), &"small".into()));
     assert_eq!(json["arms"].as_array().map(Vec::len), Some(14));
     assert_eq!((&json["totals"]["nodes_cached"], &json["totals"]["steps_cached"]), (&1.into(), &20.into()));
@@ -317,7 +318,7 @@ fn ten_thousand_arms_are_planned_in_no_time() {
 #[test]
 fn text_tells_arms_sharing_and_sums() {
     let plan = plan(&study());
-    let text = xrun::plan::text::text(&plan, &|_| false);
+    let text = xrun::plan::text::text(&plan, &|_| Why::New, false);
     assert!(text.lines().all(|line| line.chars().count() <= 100));
     for words in [
         "study small",

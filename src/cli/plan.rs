@@ -6,7 +6,8 @@ use clap::{Args, ValueEnum};
 
 use super::{Fault, Manner, Outcome, Which, load, output};
 use crate::check::explain;
-use crate::plan::{Key, Plan, diff, dot, json, mermaid, text};
+use crate::plan::{Node, Plan, Why, diff, dot, json, mermaid, text};
+use crate::run::History;
 
 /// Say exactly what a study will train and cost; trains and writes nothing
 #[derive(Args)]
@@ -50,10 +51,11 @@ pub fn plan(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
         return Ok(Outcome::Done);
     }
     let store = load::store(&arguments.which);
-    let cached = |key: &Key| store.has(key);
+    let history = History::of(&store);
+    let why = |node: &Node| history.why(&store, node);
     let text = match arguments.format {
-        Format::Text => text::text(&plan, &cached),
-        Format::Json => pretty(&plan, &cached)?,
+        Format::Text => text::text(&plan, &why, manner.verbose),
+        Format::Json => pretty(&plan, &why)?,
         Format::Ron => written(&plan)?,
         Format::Dot => dot::dot(&plan),
         Format::Mermaid => mermaid::mermaid(&plan),
@@ -62,8 +64,8 @@ pub fn plan(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
     Ok(Outcome::Done)
 }
 
-fn pretty(plan: &Plan, cached: &dyn Fn(&Key) -> bool) -> Result<String, Fault> {
-    let text = serde_json::to_string_pretty(&json::json(plan, cached)).map_err(|error| Fault::Machine(error.to_string()))?;
+fn pretty(plan: &Plan, why: &dyn Fn(&Node) -> Why) -> Result<String, Fault> {
+    let text = serde_json::to_string_pretty(&json::json(plan, why)).map_err(|error| Fault::Machine(error.to_string()))?;
     Ok(text + "\n")
 }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::output;
+use crate::plan::Why;
 use crate::plan::node::{Key, Node, Work};
 use crate::report::number;
 use crate::run::Listener;
@@ -95,12 +96,12 @@ fn style(template: &str) -> ProgressStyle {
 }
 
 impl Listener for Terminal {
-    fn started(&self, node: &Node, why: &str) {
+    fn started(&self, node: &Node, why: &Why) {
         let bar = self.bars.insert_before(&self.study, ProgressBar::new(0));
         bar.set_style(style("{prefix:.dim} {bar:24.green/dim} {percent:>3} %  {wide_msg}"));
         bar.set_prefix(format!("{:<8}", node.work.kind().split('_').next_back().unwrap_or_default()));
         bar.set_message(node.label.clone());
-        if why != "missing" && !self.quiet {
+        if *why != Why::New && !self.quiet {
             self.say(&format!("again    {}: {why}", node.label));
         }
         let running = Running { bar, began: Instant::now(), tokens: 0, at: 0 };

@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::{Fault, Manner, Outcome, Which, load, output};
 use crate::plan::{Node, Plan};
+use crate::run::record::CHECKPOINT;
 use crate::run::{Standing, Store};
 
 /// What is done, under way, failed, missing
@@ -50,6 +51,16 @@ fn told(plan: &Plan, store: &Store, all: bool) -> String {
         };
         if all || said == "running" || said == "failed" {
             lines.push_str(&format!("{said:<8} {} {}{reason}\n", &node.key.0[..12.min(node.key.0.len())], node.label));
+        }
+    }
+    for run in &plan.runs {
+        for saved in run.saved() {
+            let file = store.node(saved.phase).join(CHECKPOINT);
+            let place = if store.has(saved.phase) { file.display().to_string() } else { "not yet".to_owned() };
+            lines.push_str(&format!(
+                "saved    {:?} at step {} of {}, seed {}: {place}\n",
+                saved.name, saved.step, run.name, run.seed
+            ));
         }
     }
     let mut table = comfy_table::Table::new();

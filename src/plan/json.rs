@@ -11,7 +11,7 @@ use super::cost::Cost;
 use super::node::{Key, Node, Work};
 use super::run::{Mismatch, PlannedRun};
 use super::text::action;
-use super::{Plan, gate};
+use super::{Plan, Why, gate};
 use crate::budget::learning::Learns;
 use crate::budget::transition::Row;
 use crate::study::Filled;
@@ -20,12 +20,12 @@ use crate::timeline::DataPosition;
 /// Name and version of the schema.
 pub const SCHEMA: &str = "xrun.plan/1";
 
-/// The plan as JSON; `cached` says which nodes are done already. Arms and nodes become values one at a time, while they are written: all of
+/// The plan as JSON; `why` says of each node whether it runs. Arms and nodes become values one at a time, while they are written: all of
 /// them at once are several times the size of their text.
-pub fn json<'a>(plan: &'a Plan, cached: &dyn Fn(&Key) -> bool) -> impl Serialize + use<'a> {
+pub fn json<'a>(plan: &'a Plan, why: &dyn Fn(&Node) -> Why) -> impl Serialize + use<'a> {
     let users = users(plan);
-    let done: Vec<bool> = plan.graph.all().map(|(node, _)| cached(&node.key)).collect();
-    let of_done = || plan.graph.all().zip(&done).filter(|(_, done)| **done).map(|((_, cost), _)| cost);
+    let whys: Vec<Why> = plan.graph.all().map(|(node, _)| why(node)).collect();
+    let of_done = || plan.graph.all().zip(&whys).filter(|(_, why)| why.is_done()).map(|((_, cost), _)| cost);
     let totals = &plan.totals;
     let totals = json!({
         "runs": totals.runs,
@@ -42,10 +42,10 @@ pub fn json<'a>(plan: &'a Plan, cached: &dyn Fn(&Key) -> bool) -> impl Serialize
         "disk": totals.disk,
         "seconds": totals.seconds,
     });
-    let nodes: Vec<_> = plan.graph.all().zip(done).collect();
+    let nodes: Vec<_> = plan.graph.all().zip(whys).collect();
     let node = move |number: usize| {
-        let ((node, cost), cached) = nodes.get(number)?;
-        Some(of_node(node, cost, users.get(&node.key).map_or(&[], Vec::as_slice), *cached))
+        let ((node, cost), why) = nodes.get(number)?;
+        Some(of_node(node, cost, users.get(&node.key).map_or(&[], Vec::as_slice), why))
     };
     Written {
         arms: Each(move |number: usize| plan.runs.get(number).map(|run| of_run(plan, run))),
@@ -123,6 +123,7 @@ fn of_run(plan: &Plan, run: &PlannedRun) -> Value {
         "teachers": run.teachers.iter().map(|(name, node)| json!({ "name": name, "node": node })).collect::<Vec<_>>(),
         "phases": run.phases,
         "probes": run.probes.iter().map(|(kind, step, key)| json!({ "kind": kind.name(), "step": step, "key": key })).collect::<Vec<_>>(),
+        "saved": run.saved().map(|saved| json!({ "name": saved.name, "step": saved.step, "key": saved.phase })).collect::<Vec<_>>(),
         "nodes": run.nodes,
     })
 }
@@ -138,7 +139,7 @@ fn of_mismatch(mismatch: &Mismatch) -> Value {
     })
 }
 
-fn of_node(node: &Node, cost: &Cost, arms: &[&str], cached: bool) -> Value {
+fn of_node(node: &Node, cost: &Cost, arms: &[&str], why: &Why) -> Value {
     let segment = gate::segment(node);
     json!({
         "key": node.key,
@@ -146,13 +147,22 @@ fn of_node(node: &Node, cost: &Cost, arms: &[&str], cached: bool) -> Value {
         "label": node.label,
         "needs": node.needs,
         "arms": arms,
-        "cached": cached,
+        "cached": why.is_done(),
+        "why": of_why(why),
         "first_step": segment.map(|segment| segment.steps.start),
         "last_step": segment.map(|segment| segment.steps.end),
         "active_layers": segment.map(|segment| segment.depth()),
         "transition": transition(node),
         "cost": cost,
     })
+}
+
+fn of_why(why: &Why) -> Value {
+    let (from, inputs) = match why {
+        Why::Changed { from, inputs } => (Some(from), inputs.as_slice()),
+        _ => (None, &[][..]),
+    };
+    json!({ "is": why.word(), "text": why.to_string(), "from": from, "inputs": inputs })
 }
 
 /// What becomes of everything at a phase's first step.

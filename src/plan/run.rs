@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::node::Key;
-use crate::study::{ProbeKind, Quantity};
+use crate::study::{Action, ProbeKind, Quantity};
 use crate::timeline::Timeline;
 
 /// One arm under one seed.
@@ -53,6 +53,31 @@ pub struct PlannedRun {
     pub params_stack: u64,
     /// For a control whose length is solved.
     pub mismatch: Option<Mismatch>,
+}
+
+/// A checkpoint to which a schedule gives a name: `save "name"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Saved<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// Steps of the run that are done then.
+    pub step: u64,
+    /// The phase that ends there.
+    pub phase: &'a Key,
+}
+
+impl PlannedRun {
+    /// The checkpoints that its schedule names, in the order of their steps. An event begins a phase: named is what the
+    /// phase before it ends in.
+    pub fn saved(&self) -> impl Iterator<Item = Saved<'_>> {
+        let ends = self.phases.iter().zip(self.timeline.segments.iter().skip(1));
+        ends.flat_map(|(phase, next)| {
+            next.actions.iter().filter_map(move |action| match action {
+                Action::Save(name) => Some(Saved { name, step: next.steps.start, phase }),
+                _ => None,
+            })
+        })
+    }
 }
 
 /// How well a control agrees with the arm that it is matched to.

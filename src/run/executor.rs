@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::history::{History, Line};
 use super::lock::{Holder, Lock, Observer, Taken};
 use super::record::FailureRecord;
 use super::store::{Published, State, Store, StoreError};
 use super::worker::{Desk, Failure, Outcome, Progress, Stop, Worker};
 use crate::plan::node::{Key, Node};
+use crate::plan::{Inputs, Why};
 
 /// How to execute.
 #[derive(Debug, Clone)]
@@ -27,7 +29,7 @@ pub struct Options {
 /// Hears what happens; calls come from several threads.
 pub trait Listener: Sync {
     /// A node is taken up; `why` it is not taken from the store.
-    fn started(&self, node: &Node, why: &str);
+    fn started(&self, node: &Node, why: &Why);
     /// It is further.
     fn progress(&self, node: &Node, progress: &Progress);
     /// It is in the store.
@@ -117,6 +119,8 @@ struct Run<'a> {
     stop: &'a AtomicBool,
     listener: &'a dyn Listener,
     observer: Observer,
+    /// What was done before this run.
+    history: History,
 }
 
 /// Executes `nodes`, which come in an order in which every node follows what it needs.
@@ -132,7 +136,8 @@ pub fn execute(
     let status = nodes.iter().map(|node| (&node.key, Status::Waiting)).collect();
     let board = Mutex::new(Board { nodes, status, elsewhere: BTreeMap::new(), summary: Summary::default(), error: None });
     let changed = Condvar::new();
-    let run = Run { store, worker, options, stop, listener, observer: Observer::new(options.patience) };
+    let (observer, history) = (Observer::new(options.patience), History::of(store));
+    let run = Run { store, worker, options, stop, listener, observer, history };
     std::thread::scope(|scope| {
         for _ in 0..options.jobs.max(1) {
             scope.spawn(|| run.work(&board, &changed));
@@ -239,8 +244,8 @@ impl Run<'_> {
         // Looked at again under the lock: another process may have finished it in between.
         let why = match store.state(&node.key) {
             State::Finished(_) => return Ok(Attempt::Found),
-            State::Damaged(reason) => format!("damaged: {reason}"),
-            State::Absent => "missing".into(),
+            State::Damaged(reason) => Why::Damaged(reason),
+            State::Absent => self.history.why_absent(store, node),
         };
         let folder = store.begin(&node.key, lock)?;
         listener.started(node, &why);
@@ -259,9 +264,8 @@ impl Run<'_> {
                     return Ok(Attempt::Lost);
                 }
                 let seconds = began.elapsed().as_secs_f64();
-                store.note_time(
-                    &serde_json::json!({ "key": node.key.0, "kind": node.work.kind(), "seconds": seconds, "tokens": tokens }),
-                );
+                let (key, kind, label) = (node.key.clone(), node.work.kind().to_owned(), node.label.clone());
+                store.remember(&Line { key, kind, label, seconds, tokens, inputs: Inputs::of(node) });
                 listener.finished(node, seconds);
                 Ok(Attempt::Done)
             }

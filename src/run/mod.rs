@@ -6,6 +6,7 @@
 pub mod device;
 mod differences;
 pub mod executor;
+pub mod history;
 pub mod lines;
 pub mod lock;
 pub mod record;
@@ -16,4 +17,5 @@ pub mod worker;
 pub use device::Device;
 pub use differences::differences;
 pub use executor::{Listener, Options, Summary, execute};
+pub use history::History;
 pub use store::{Standing, Store, StoreError};

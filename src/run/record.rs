@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 pub const VERSION: u32 = 1;
 /// Name of the file that holds a [`MetricLine`] a line.
 pub const METRICS: &str = "metrics.jsonl";
+/// Name of the file that holds the model that a phase ends in, with its optimizer state.
+pub const CHECKPOINT: &str = "checkpoint.safetensors";
 /// Name of the file that holds a [`DocumentsRecord`].
 pub const DOCUMENTS: &str = "documents.json";
 /// Name of the file that holds parameters and optimizer state after a phase.

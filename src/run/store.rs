@@ -5,7 +5,7 @@
 //! work/KEY/N/      a node under way, as its N-th holder left it; kept between attempts
 //! work/KEY/N.lock  who works on it ([`super::lock`])
 //! failures/KEY.ron why the last attempt ended badly
-//! times.jsonl      wall-clock of finished nodes: of this machine, and no part of any result
+//! history.jsonl    what was finished, from what and in what time ([`super::history`]): of this machine, and no part of any result
 //! ```
 //!
 //! Invariant: `nodes/KEY` appears by a rename after its files are on the disk, so that it is whole or absent. What is read is checked
@@ -14,15 +14,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use super::history;
 use super::lock::{self, Holder, Lock, Observer, Taken};
 use super::record::{FailureRecord, Record, VERSION};
 use crate::plan::node::Key;
 
 /// Of a [`Key`].
 const KEY_DIGITS: usize = 32;
+/// Names what a finished node consists of.
+const RECORD: &str = "record.ron";
+const HISTORY: &str = "history.jsonl";
 
 /// Why the store cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -123,7 +127,7 @@ impl Store {
     }
     /// Whether a node seems finished: its record is there. For plans; whoever reads a node asks for its [`Store::state`].
     pub fn has(&self, key: &Key) -> bool {
-        self.node(key).join("record.ron").is_file()
+        self.node(key).join(RECORD).is_file()
     }
     /// What is written of a node, its files not looked at; the reason where that is not to be trusted, `None` where there is no such node.
     pub fn recorded(&self, key: &Key) -> Option<Result<Record, String>> {
@@ -156,6 +160,15 @@ impl Store {
     }
     /// What the store knows of a node, every file hashed anew.
     pub fn state(&self, key: &Key) -> State {
+        self.looked_at(key, |_| true)
+    }
+    /// The same at a glance, for plans: a file that is older than its record is not hashed, it only has to be there.
+    pub fn glance(&self, key: &Key) -> State {
+        let written = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
+        let record = written(&self.node(key).join(RECORD));
+        self.looked_at(key, |path| written(path).is_none_or(|at| record.is_none_or(|record| at >= record)))
+    }
+    fn looked_at(&self, key: &Key, closely: impl Fn(&Path) -> bool) -> State {
         let folder = self.node(key);
         if !folder.exists() {
             return State::Absent;
@@ -165,16 +178,19 @@ impl Store {
             Err(reason) => return State::Damaged(reason),
         };
         for (name, expected) in &record.files {
-            match hash(&folder.join(name)) {
-                Ok(found) if found == *expected => {}
-                Ok(_) => return State::Damaged(format!("`{name}` is not what was written")),
-                Err(error) => return State::Damaged(format!("`{name}`: {error}")),
+            let path = folder.join(name);
+            if closely(&path) {
+                match hash(&path) {
+                    Ok(found) if found == *expected => {}
+                    Ok(_) => return State::Damaged(format!("`{name}` is not what was written")),
+                    Err(error) => return State::Damaged(format!("`{name}`: {error}")),
+                }
             }
         }
         State::Finished(record)
     }
     fn record(&self, key: &Key) -> Result<Record, String> {
-        let text = fs::read_to_string(self.node(key).join("record.ron")).map_err(|error| format!("its record: {error}"))?;
+        let text = fs::read_to_string(self.node(key).join(RECORD)).map_err(|error| format!("its record: {error}"))?;
         let record: Record = ron::from_str(&text).map_err(|error| format!("its record: {error}"))?;
         if record.version != VERSION {
             return Err(format!("its record has version {}, this xrun writes {VERSION}", record.version));
@@ -260,7 +276,7 @@ impl Store {
         for entry in fs::read_dir(work).map_err(io("cannot list", work))? {
             let path = entry.map_err(io("cannot list", work))?.path();
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            if name == "record.ron" {
+            if name == RECORD {
                 continue;
             }
             File::open(&path).and_then(|file| file.sync_all()).map_err(io("cannot flush", &path))?;
@@ -268,7 +284,7 @@ impl Store {
         }
         let mut record = Record { version: VERSION, key: key.0.clone(), kind: kind.into(), files, counts, seal: String::new() };
         record.seal = record.seal();
-        write_ron(&work.join("record.ron"), &record, &key.0)?;
+        write_ron(&work.join(RECORD), &record, &key.0)?;
         sync_folder(work)
     }
     /// Removes what attempts at a finished node left, unless somebody holds its lock.
@@ -348,11 +364,22 @@ impl Store {
     fn failure_path(&self, key: &Key) -> PathBuf {
         self.root.join("failures").join(format!("{key}.ron"))
     }
-    /// Appends a line to the wall-clock log. Losing it loses nothing, so that failures are not reported.
-    pub fn note_time(&self, line: &serde_json::Value) {
-        if let Ok(mut file) = OpenOptions::new().create(true).append(true).open(self.root.join("times.jsonl")) {
-            let _ = writeln!(file, "{line}");
+    /// Appends a line to the history. Losing it loses no result, so that failures are not reported.
+    pub(super) fn remember(&self, line: &history::Line) {
+        let Ok(text) = serde_json::to_string(line) else { return };
+        if let Ok(mut file) = OpenOptions::new().create(true).append(true).open(self.root.join(HISTORY)) {
+            // One call, so that lines of several processes do not mix.
+            let _ = file.write_all((text + "\n").as_bytes());
         }
+    }
+    /// The history's last bytes, as many as `most`, as text.
+    pub(super) fn history(&self, most: u64) -> String {
+        let mut bytes = Vec::new();
+        if let Ok(mut file) = File::open(self.root.join(HISTORY)) {
+            let start = file.metadata().map_or(0, |data| data.len()).saturating_sub(most);
+            let _ = file.seek(SeekFrom::Start(start)).and_then(|_| file.take(most).read_to_end(&mut bytes));
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 

@@ -21,6 +21,7 @@ mod teacher;
 mod transition;
 mod worker;
 
+pub use crate::run::record::CHECKPOINT;
 pub use checkpoint::{Checkpoint, CheckpointError, Meta};
 pub(crate) use evaluate::counted;
 pub use evaluate::{Evaluation, evaluate};

@@ -55,6 +55,16 @@ study tiny {
 }
 "#;
 
+/// One arm of eight steps, with a checkpoint that has a name.
+#[cfg(feature = "train")]
+pub const SMALL: &str = r#"
+data d { generate tales(documents: 60, seed: 1), context 16 tokens, holdout 10% }
+model m { layers 2, width 8, heads 2, ffn swiglu(12), init normal(0.1) }
+training t { loss cross_entropy, optimizer adamw(lr: 3e-3), batch 4 sequences }
+schedule kept { start with all blocks, at step 4: save "the half", end at step 8 }
+study s { data d, model m, training t, schedule kept, measure validation_ce every 4 steps }
+"#;
+
 /// A folder of its own, with `study.exp` in it.
 pub struct Bench {
     pub folder: tempfile::TempDir,

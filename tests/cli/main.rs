@@ -2,6 +2,9 @@
 
 mod bench;
 mod export;
+mod corpus;
+#[cfg(all(feature = "train", target_os = "linux"))]
+mod faults;
 mod filled;
 mod hub;
 mod lsp;

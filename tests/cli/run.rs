@@ -1,13 +1,13 @@
 //! `run` and `report`: trained once, resumed to the same bytes, told in tables.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::bench::{Bench, TINY};
+use super::bench::{Bench, SMALL, TINY};
 
 /// One phase long enough to be interrupted in.
 fn long() -> String {
@@ -105,7 +105,7 @@ fn jobs_and_stores_do_not_matter() {
     let (a, b) = (spawn(), spawn());
     assert_eq!((wait(a), wait(b)), (Some(0), Some(0)));
     assert!(results(&one) == results(&two));
-    let times = std::fs::read_to_string(two.store().join("times.jsonl")).expect("reads");
+    let times = std::fs::read_to_string(two.store().join("history.jsonl")).expect("reads");
     let count = results(&two).keys().filter(|path| path.ends_with("record.ron")).count();
     assert_eq!(times.lines().count(), count, "a node was done twice");
 }
@@ -149,6 +149,95 @@ fn an_interrupted_run_keeps_its_progress() {
     assert!(stopped.says(0, &["report", "study.exp"]).contains("0 of 5 runs finished"));
     stopped.says(0, &["run", "study.exp", "--quiet"]);
     assert!(results(&stopped) == results(&whole));
+}
+
+/// A disk on which no file can become larger than so many blocks of 512 bytes: what did not fit is said, and lost is nothing.
+#[cfg(unix)]
+#[test]
+fn a_disk_that_is_full_loses_nothing() {
+    let study = TINY.replace("training distilled\n  vary", "training base\n  vary");
+    let whole = Bench::new(&study);
+    whole.says(0, &["run", "study.exp", "--quiet"]);
+    let whole = results(&whole);
+    let bench = Bench::new(&study);
+    let program = env!("CARGO_BIN_EXE_xrun");
+    let mut done = 0;
+    // The corpus does not fit; it does, but no checkpoint; some do.
+    for blocks in [4, 80, 120] {
+        // With the signal ignored, a write that goes beyond the limit fails, as on a full disk.
+        let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec {program} run study.exp");
+        let output = std::process::Command::new("sh").args(["-c", &script]).current_dir(bench.path()).output().expect("sh runs");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{blocks} blocks: {told}");
+        assert!(told.contains("File too large"), "{blocks} blocks: {told}");
+        // What is there is whole, and nothing else is among it.
+        let now = results(&bench);
+        assert!(now.iter().all(|(path, bytes)| whole.get(path) == Some(bytes)), "{blocks} blocks");
+        assert!(now.len() >= done, "{blocks} blocks");
+        done = now.len();
+        assert!(bench.says(0, &["status", "study.exp"]).contains("failed"), "{blocks} blocks");
+    }
+    assert!(0 < done && done < whole.len(), "{done} files");
+    bench.says(0, &["run", "study.exp", "--quiet"]);
+    assert!(results(&bench) == whole);
+    assert!(Bench::files(&bench.store().join("failures")).is_empty());
+}
+
+#[test]
+fn each_node_says_why_it_runs() {
+    let bench = Bench::new(SMALL);
+    assert!(bench.says(0, &["plan", "study.exp"]).contains("\nto do\n  3 nodes: new\n"));
+    bench.says(0, &["run", "study.exp", "--quiet"]);
+    assert!(bench.says(0, &["plan", "study.exp"]).contains("\nto do\n  nothing: every node is in the store\n"));
+    let edit = |from: &str, to: &str| std::fs::write(bench.path().join("study.exp"), SMALL.replace(from, to)).expect("writes");
+    edit("lr: 3e-3", "lr: 2e-3");
+    let text = bench.says(0, &["plan", "study.exp"]);
+    assert!(text.contains("\nto do\n  1 node: changed: learning rate (phase 0 of "), "{text}");
+    assert!(text.contains("\n  1 node: changed: learning rate, phase before (phase 1 of "), "{text}");
+    let text = bench.says(0, &["plan", "study.exp", "--verbose"]);
+    assert!(text.contains(": already done\n") && text.contains(", seed 0: changed: learning rate\n"), "{text}");
+    let plan = bench.json(0, &["plan", "study.exp", "--format", "json"]);
+    let whys: Vec<_> = plan["nodes"].as_array().expect("nodes").iter().map(|node| node["why"]["is"].as_str()).collect();
+    assert_eq!(whys, [Some("done"), Some("changed"), Some("changed")]);
+    assert_eq!(plan["nodes"][1]["why"]["inputs"], serde_json::json!(["learning rate"]));
+    // What the plan says is what the run says.
+    let told = bench.xrun(&["run", "study.exp"]);
+    let told = String::from_utf8_lossy(&told.stderr);
+    assert!(told.contains("again    phase 0 of ") && told.contains(", seed 0: changed: learning rate\n"), "{told}");
+    edit("documents: 60", "documents: 61");
+    let text = bench.says(0, &["plan", "study.exp"]);
+    assert!(text.contains("\n  1 node: changed: declaration, text ("), "{text}");
+}
+
+#[test]
+fn what_a_schedule_saves_is_found_and_started_from() {
+    let bench = Bench::new(SMALL);
+    let not_yet = bench.says(0, &["status", "study.exp"]);
+    assert!(not_yet.contains("saved    \"the half\" at step 4 of "), "{not_yet}");
+    assert!(not_yet.contains(", seed 0: not yet\n"), "{not_yet}");
+    bench.says(0, &["run", "study.exp", "--quiet"]);
+    let plan = bench.json(0, &["plan", "study.exp", "--format", "json"]);
+    let (arm, saved) = (&plan["arms"][0], &plan["arms"][0]["saved"][0]);
+    assert_eq!((&saved["name"], &saved["step"], &saved["key"]), (&"the half".into(), &4.into(), &arm["phases"][0]));
+    let key = saved["key"].as_str().expect("a key");
+    assert!(bench.says(0, &["plan", "study.exp"]).contains(&format!("\nsaved\n  \"the half\" at step 4 in the node {key}: ")));
+    let status = bench.says(0, &["status", "study.exp"]);
+    let path = status.lines().find_map(|line| line.strip_prefix("saved ")?.rsplit(": ").next()).expect("a line");
+    assert!(bench.path().join(path).is_file(), "{path}");
+    let shown = bench.says(0, &["show", "study.exp", "the half"]);
+    assert!(shown.contains(&format!("\n  key      {key}\n")) && shown.contains("checkpoint.safetensors"), "{shown}");
+    // Another study starts where this one was.
+    let path = path.trim_start_matches("./");
+    let further = SMALL.replace("init normal(0.1)", &format!("init from \"{path}\""));
+    std::fs::write(bench.path().join("further.exp"), further).expect("writes");
+    bench.says(0, &["run", "further.exp", "--quiet"]);
+    let series = |file: &str| {
+        let report = bench.json(0, &["report", file, "--format", "json"]);
+        report["arms"][0]["series"]["validation_ce"].as_array().expect("a series").clone()
+    };
+    let (before, after) = (series("study.exp"), series("further.exp"));
+    let at = |series: &[Value], step: u64| series.iter().find(|pair| pair[0] == step).expect("a value")[1].clone();
+    assert_eq!(at(&before, 4), at(&after, 0));
 }
 
 #[test]
@@ -247,5 +336,22 @@ fn the_whole_library_trains() {
         assert_eq!(ends.len(), arms, "{name}");
         // 257 token types: ln 257 = 5.55 at the start.
         assert!(ends.iter().all(|end| (4.0..5.7).contains(end)), "{name}: {ends:?}");
+        // What the plan counts is what is there in the end.
+        let plan = bench.json(0, &["plan", "study.exp", "--study", name, "--format", "json"]);
+        for arm in plan["arms"].as_array().expect("arms") {
+            let last = arm["phases"].as_array().and_then(|phases| phases.last()?.as_str()).expect("a phase");
+            let checkpoint = bench.store().join("nodes").join(last).join("checkpoint.safetensors");
+            assert_eq!(Some(elements(&checkpoint)), arm["params_total"].as_u64(), "{name}: {}", arm["name"]);
+        }
     }
+}
+
+/// Elements of the parameters in a checkpoint.
+fn elements(checkpoint: &Path) -> u64 {
+    let bytes = std::fs::read(checkpoint).expect("reads");
+    let length = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes")) as usize;
+    let header: Value = serde_json::from_slice(&bytes[8..8 + length]).expect("JSON");
+    let tensors = header.as_object().expect("a table").iter().filter(|(name, _)| !name.starts_with("__") && !name.contains('/'));
+    let sides = |tensor: &Value| tensor["shape"].as_array().expect("a shape").iter().filter_map(Value::as_u64).product::<u64>();
+    tensors.map(|(_, tensor)| sides(tensor)).sum()
 }

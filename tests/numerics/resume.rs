@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use xrun::data::corpus;
 use xrun::plan::node::{Node, Work};
-use xrun::plan::{Plan, build};
+use xrun::plan::{Plan, Why, build};
 use xrun::run::executor::{Listener, Options, Summary, execute};
 use xrun::run::lock::{Holder, PATIENCE};
 use xrun::run::store::{State, Store};
@@ -24,7 +24,7 @@ pub struct Asking<'a> {
 }
 
 impl Listener for Asking<'_> {
-    fn started(&self, _: &Node, _: &str) {}
+    fn started(&self, _: &Node, _: &Why) {}
     fn progress(&self, _: &Node, _: &Progress) {
         self.stop.fetch_or(self.always, Ordering::Relaxed);
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use xrun::check::check;
 use xrun::data::{Reach, gather};
-use xrun::plan::{self, Plan};
+use xrun::plan::{self, Plan, Why};
 use xrun::source::{Source, World};
 
 struct Alone;
@@ -46,7 +46,7 @@ fn plan() -> Plan {
 
 #[test]
 fn an_event_has_its_table() {
-    let text = plan::text::text(&plan(), &|_| false);
+    let text = plan::text::text(&plan(), &|_| Why::New, false);
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     let schedules = text.split("\nschedules\n").nth(1).and_then(|rest| rest.split("\n\n").next()).expect("schedules");
     insta::assert_snapshot!(schedules);
@@ -56,7 +56,7 @@ fn an_event_has_its_table() {
 #[test]
 fn the_tables_of_a_run_are_there_for_programs() {
     let plan = plan();
-    let json = serde_json::to_value(plan::json::json(&plan, &|_| false)).expect("JSON");
+    let json = serde_json::to_value(plan::json::json(&plan, &|_| Why::New)).expect("JSON");
     let run = &plan.runs[0];
     let of = |key: &plan::Key| {
         let node = json["nodes"].as_array().expect("nodes").iter().find(|node| node["key"] == key.0.as_str()).expect("a node");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use xrun::check::check;
 use xrun::data::{Reach, gather};
-use xrun::plan::{Plan, build, text};
+use xrun::plan::{Plan, Why, build, text};
 use xrun::source::{Source, World};
 
 struct Alone;
@@ -31,7 +31,7 @@ fn the_full_study_is_planned_to_the_digit() {
     let began = Instant::now();
     let plan = plan("paper");
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
-    let said = text::text(&plan, &|_| false);
+    let said = text::text(&plan, &|_| Why::New, false);
     // Memory, disk and time are estimates, and have tests of their own.
     let paragraphs = said.split("\n\n").filter(|paragraph| {
         ["arms", "FLOPs", "controls", "sharing", "teachers"].iter().any(|heading| paragraph.starts_with(heading))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use xrun::data::facts::{Corpus, Facts};
-use xrun::plan::{PlanError, build};
+use xrun::plan::{PlanError, Why, build};
 use xrun::study::{
     Action, Batch, Cache, Data, Embedding, EventSpec, Ffn, Layout, Matched, Model, Moment, ProbeMoment, Quantity, Schedule,
     Shard, Start, Study, Teacher, TeacherSource, Training, Vocabulary, placement::Wiring,
@@ -111,5 +111,5 @@ fn tokens_that_nobody_knows_are_unknown_and_match_nothing() {
     study.arms.truncate(2);
     let plan = build(&study, &facts).expect("a plan");
     assert_eq!((plan.runs[1].tokens, plan.runs[1].flops_student, plan.totals.flops_planned), (None, None, None));
-    assert!(xrun::plan::text::text(&plan, &|_| false).contains('?'));
+    assert!(xrun::plan::text::text(&plan, &|_| Why::New, false).contains('?'));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use xrun::plan::node::Work;
-use xrun::plan::{Plan, build};
+use xrun::plan::{Plan, Why, build};
 use xrun::study::{
     Action, Cache, Embedding, EventSpec, Loss, LossTerm, Measure, Metric, Model, Moment, Study, Teacher, TeacherSource, Training,
     Vocabulary,
@@ -98,7 +98,7 @@ fn a_cache_reaches_as_far_as_any_arm_reads_and_its_reach_changes_no_phase() {
     assert_eq!(near.runs[2].phases, far.runs[2].phases);
     assert_ne!(near.runs[0].phases, far.runs[0].phases);
     assert_eq!(near.cost(&near.runs[0].phases[0]).expect("a cost").flops_teacher, Some(0.0));
-    let text = xrun::plan::text::text(&near, &|_| false);
+    let text = xrun::plan::text::text(&near, &|_| Why::New, false);
     assert!(text.contains("logits of big: the 8 most likely tokens at temperature 2, 1 shard and the holdout"), "{text}");
 }
 
@@ -228,7 +228,7 @@ fn a_loss_that_is_set_changes_what_comes_after_it() {
     let mut measured = turned(Cache::Top(8), 2.0);
     measured.measures.push(Measure { metric: Metric::Kl, every: 10 });
     assert_eq!(count(&plan(&measured), "teacher_logits"), 2);
-    let text = xrun::plan::text::text(&after, &|_| false);
+    let text = xrun::plan::text::text(&after, &|_| Why::New, false);
     assert!(text.contains("rewind data, set loss kl(big, temperature: 2)"), "{text}");
     let differences = xrun::plan::diff::diff(&plan(&turned(Cache::None, 1.0)), &after).to_string();
     assert!(differences.contains("phase 1 of [pre, grow], seed 0: loss"), "{differences}");

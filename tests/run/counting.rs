@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use xrun::plan::Why;
 use xrun::plan::node::{Key, Node, Work};
 use xrun::run::lock::{Holder, PATIENCE};
 use xrun::run::worker::{Desk, Failure, Outcome, Progress, Worker};
@@ -68,7 +69,7 @@ fn unwritten(source: std::io::Error) -> Failure {
 
 pub struct Silent;
 impl Listener for Silent {
-    fn started(&self, _: &Node, _: &str) {}
+    fn started(&self, _: &Node, _: &Why) {}
     fn progress(&self, _: &Node, _: &Progress) {}
     fn finished(&self, _: &Node, _: f64) {}
     fn elsewhere(&self, _: &Node, _: Option<&Holder>) {}

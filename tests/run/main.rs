@@ -1,6 +1,7 @@
 //! The runner with a worker whose result is a hash of its inputs: resuming, sharing, failing and damage in milliseconds.
 
 mod counting;
+mod history;
 #[cfg(unix)]
 mod processes;
 

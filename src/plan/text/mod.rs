@@ -8,15 +8,17 @@ mod figures;
 mod page;
 mod schedules;
 mod whole;
+mod work;
 
-use super::Plan;
-use super::node::Key;
+use super::node::Node;
+use super::{Plan, Why};
 pub(super) use figures::action;
 pub use figures::bytes;
 use page::Page;
 
-/// The plan as text of 100 columns; `cached` says which nodes are done already.
-pub fn text(plan: &Plan, cached: &dyn Fn(&Key) -> bool) -> String {
+/// The plan as text of 100 columns; `why` says of each node whether it runs. All nodes are told one by one only if `all`.
+pub fn text(plan: &Plan, why: &dyn Fn(&Node) -> Why, all: bool) -> String {
+    let whys: Vec<Why> = plan.nodes().into_iter().map(why).collect();
     let mut page = Page::default();
     page.line(&format!("study {}", plan.study.name));
     if let Some(doc) = &plan.study.doc {
@@ -28,7 +30,9 @@ pub fn text(plan: &Plan, cached: &dyn Fn(&Key) -> bool) -> String {
     schedules::schedules(&mut page, plan);
     schedules::shared(&mut page, plan);
     whole::teachers(&mut page, plan);
-    whole::totals(&mut page, plan, cached);
+    schedules::saved(&mut page, plan);
+    whole::totals(&mut page, plan, &whys);
+    work::work(&mut page, plan, &whys, all);
     whole::warnings(&mut page, plan);
     whole::defaults(&mut page, plan);
     page.text()

@@ -4,13 +4,15 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexMap;
+
 use super::arms::by_arm;
 use super::events;
 use super::figures::{action, grouped, many};
 use super::page::Page;
 use crate::budget::transition::Transition;
 use crate::plan::node::Work;
-use crate::plan::{Key, Plan, PlannedRun, json};
+use crate::plan::{Key, Plan, PlannedRun, Saved, json};
 use crate::study::Moment;
 use crate::timeline::moment::share;
 use crate::timeline::{DataPosition, Segment};
@@ -86,6 +88,23 @@ fn depth(segment: &Segment) -> String {
     let (active, learning) = (segment.depth(), segment.trained_layers());
     let rest = if active == learning { String::new() } else { format!(", {} frozen", grouped((active - learning) as u64)) };
     format!("{}{rest}", many(active as u64, "layer"))
+}
+
+/// Checkpoints that schedules name, each node once.
+pub(super) fn saved(page: &mut Page, plan: &Plan) {
+    let mut rows: IndexMap<Saved<'_>, Vec<String>> = IndexMap::new();
+    for run in &plan.runs {
+        for saved in run.saved() {
+            rows.entry(saved).or_default().push(format!("{} seed {}", run.name, run.seed));
+        }
+    }
+    if !rows.is_empty() {
+        page.heading("saved");
+        for (Saved { name, step, phase }, runs) in rows {
+            let at = format!("{name:?} at step {} in the node {phase}:", grouped(step));
+            page.wrapped("  ", &format!("{at} {}", runs.join(", ")));
+        }
+    }
 }
 
 /// Phases that serve several arms.

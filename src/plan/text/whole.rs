@@ -5,7 +5,7 @@ use indexmap::IndexMap;
 use super::figures::{bytes, flops, grouped, known, many, short, time};
 use super::page::Page;
 use crate::plan::node::Work;
-use crate::plan::{Key, Plan};
+use crate::plan::{Plan, Why};
 use crate::study::Cache;
 
 /// Teachers and their caches.
@@ -55,9 +55,9 @@ pub(super) fn teachers(page: &mut Page, plan: &Plan) {
 }
 
 /// Sums, with and without sharing.
-pub(super) fn totals(page: &mut Page, plan: &Plan, cached: &dyn Fn(&Key) -> bool) {
+pub(super) fn totals(page: &mut Page, plan: &Plan, whys: &[Why]) {
     let totals = &plan.totals;
-    let done = || plan.graph.all().filter(|(node, _)| cached(&node.key));
+    let done = || plan.graph.all().zip(whys).filter(|(_, why)| why.is_done()).map(|(node, _)| node);
     page.heading("totals");
     let (nodes, runs, arms) = (many(totals.nodes, "node"), many(totals.runs, "run"), many(plan.study.arms.len() as u64, "arm"));
     let steps: u64 = done().map(|(_, cost)| cost.steps).sum();
