@@ -195,7 +195,7 @@ impl<'a> Checker<'a> {
             let known: Vec<&str> = ACTIONS.iter().chain(targets).copied().chain(moments).collect();
             return self.fail(unknown_word(word, part.span, "an action", &known));
         }
-        let (verb, part) = words.one_of("an action", ACTIONS)?;
+        let (verb, _) = words.one_of("an action", ACTIONS)?;
         match verb {
             "grow" => actions.push(self.grow(&mut words, reading.block)?),
             "freeze" => self.targets(&mut words, Action::Freeze, actions)?,
@@ -211,11 +211,7 @@ impl<'a> Checker<'a> {
             "fresh" => actions.push(words.expect("data").map(|()| Action::FreshData)?),
             "set" => actions.push(self.set(reading, &mut words)?),
             "drop" => actions.push(Action::Drop { layers: self.layers(&mut words, reading.block)? }),
-            _ => {
-                actions.push(Action::Save(words.text("a name in quotation marks")?.value));
-                let message = "the checkpoint of this moment is kept in the store, without a name of its own yet";
-                self.say(Diagnostic::warning("not-yet-supported", message, words.since(part.span)));
-            }
+            _ => actions.push(Action::Save(words.text("a name in quotation marks")?.value)),
         }
         words.finish()
     }

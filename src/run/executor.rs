@@ -278,8 +278,9 @@ impl Run<'_> {
                     Failure::Diverged { step, .. } => Some(step),
                     Failure::Input(_) | Failure::Io { .. } => None,
                 };
-                store.fail(&node.key, &FailureRecord { label: node.label.clone(), reason: reason.clone(), diverged_at })?;
                 listener.failed(node, &reason);
+                // Said first: where the disk is full, this fails as well.
+                store.fail(&node.key, &FailureRecord { label: node.label.clone(), reason: reason.clone(), diverged_at })?;
                 Ok(Attempt::Failed(reason))
             }
         }

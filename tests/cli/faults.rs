@@ -68,7 +68,7 @@ fn a_disk_that_is_full_is_said_and_what_is_missing_is_made_later() {
         let told = read(&bench, "told");
         assert!(output.status.success(), "{size}: {output:?}\n{}", read(&bench, "again"));
         assert_eq!(read(&bench, "code"), "1\n", "{size}: {told}");
-        assert!(told.contains("No space left on device"), "{size}: {told}");
+        assert!(told.contains("FAILED   ") && told.contains("No space left on device"), "{size}: {told}");
         let before = Bench::files(&bench.path().join("before"));
         assert!(belong(&before, &expected), "{size}");
         done.push(before.len());
