@@ -15,8 +15,6 @@ pub const METRICS: &str = "metrics.jsonl";
 pub const CHECKPOINT: &str = "checkpoint.safetensors";
 /// Name of the file that holds a [`DocumentsRecord`].
 pub const DOCUMENTS: &str = "documents.json";
-/// Name of the file that holds parameters and optimizer state after a phase.
-pub const CHECKPOINT: &str = "checkpoint.safetensors";
 /// Name of the file that holds a [`ProbeRecord`].
 pub const PROBE: &str = "probe.json";
 
