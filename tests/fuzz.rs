@@ -328,8 +328,8 @@ fn ten_thousand_arms_take_little() {
     let [study] = checked.studies.as_slice() else { panic!("{}", checked.problems.render(&checked.sources, false)) };
     let plan = plan::build(study, &facts(study, &mut Random::new(1))).expect("a plan");
     assert_eq!(plan.runs.len(), 10_000);
-    let shown = plan::text::text(&plan, &|_| false).len();
-    let listed = serde_json::to_string(&plan::json::json(&plan, &|_| false)).expect("JSON").len();
+    let shown = plan::text::text(&plan, &|_| plan::Why::New, false).len();
+    let listed = serde_json::to_string(&plan::json::json(&plan, &|_| plan::Why::New)).expect("JSON").len();
     let (megabytes, took) = ((memory::peak() - before) >> 20, spent(start) - began);
     println!("{took:?}, {megabytes} MB, {shown} bytes of text, {listed} bytes of JSON");
     assert!(megabytes < 500 && shown > 1 << 20 && listed > 1 << 20, "{megabytes} MB");
