@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::data::corpus;
+use crate::data::corpus::{self, Written};
 use crate::plan::node::{Node, Work};
 use crate::run::Device;
 use crate::run::worker::{Desk, Failure, Outcome, Progress, Worker};
@@ -21,8 +21,8 @@ impl Worker for Everything {
         match &node.work {
             Work::Corpus { data, content } => {
                 let Desk { folder, stop, tell, .. } = desk;
-                let mut go_on = |done, total| {
-                    tell(Progress { done, total, tokens: 0, loss: None });
+                let mut go_on = |Written { done, total, tokens }| {
+                    tell(Progress { done, total, tokens, loss: None });
                     !stop.is_asked_for()
                 };
                 let header = corpus::write(data, content.as_deref(), &self.folder, folder, &mut go_on)

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 
-use super::documents::{self, DocumentsError};
-use super::tokenize::{Encoder, stretches};
+use super::documents::{self, Content, DocumentsError, HeldOut};
+use super::tokenize::{Encoder, tokenise};
 use crate::study::Data;
 
 /// Why a corpus cannot be written or read.
@@ -42,6 +42,9 @@ pub enum CorpusError {
     /// The texts are not those that were planned.
     #[error("the text of `{0}` has changed since the plan was made; plan again")]
     Changed(String),
+    /// Whoever was told how far it is has ended it.
+    #[error("it was stopped")]
+    Stopped,
     /// A file that is not what the header says.
     #[error("`{}` is damaged: {reason}", path.display())]
     Damaged {
@@ -90,90 +93,185 @@ impl Part {
     }
 }
 
-/// Documents of both parts as text, in the order of the corpus: (training, holdout).
-pub fn parts(data: &Data, folder: &Path) -> Result<(Vec<String>, Vec<String>), CorpusError> {
-    let all = documents::read(data, folder)?;
-    let mut held = documents::holdout(&all, data.holdout)?.into_iter().peekable();
-    let (mut train, mut holdout) = (Vec::new(), Vec::new());
-    for (at, document) in all.into_iter().enumerate() {
-        if held.next_if_eq(&at).is_some() { holdout.push(document) } else { train.push(document) }
-    }
-    Ok((train, holdout))
+/// What a first look at the text of a `data` declaration finds.
+pub(super) struct Survey {
+    /// A hash of all documents in their order and of the tokenizer: no path, no locale, no thread count, nor how files are packed.
+    pub(super) content: String,
+    held: HeldOut,
 }
 
-/// A hash of the documents of both parts and of the tokenizer: no path, no locale, no thread count.
-pub fn content(encoder: &Encoder, train: &[String], holdout: &[String]) -> String {
-    let mut hasher = blake3::Hasher::new_derive_key("xrun 2026 corpus content v1");
-    encoder.identify(&mut hasher);
-    for part in [train, holdout] {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        for document in part {
-            hasher.update(&(document.len() as u64).to_le_bytes()).update(document.as_bytes());
+/// Reads all documents once. `go_on` hears how much was read, of [`documents::size`], and may end it with [`CorpusError::Stopped`].
+pub(super) fn survey(
+    data: &Data,
+    folder: &Path,
+    encoder: &Encoder,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<Survey, CorpusError> {
+    let mut all = blake3::Hasher::new_derive_key("xrun 2026 corpus content v2");
+    encoder.identify(&mut all);
+    let (mut ranks, mut document) = (Vec::new(), blake3::Hasher::new());
+    documents::each(data, folder, Some(encoder.spelling()), &mut |part| {
+        match part.content {
+            Content::Text(text) => document.update(text.as_bytes()),
+            Content::Tokens(tokens) => {
+                let bytes: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
+                document.update(b"tokens").update(&bytes)
+            }
+        };
+        if part.last {
+            let hash = document.finalize();
+            document.reset();
+            all.update(hash.as_bytes());
+            let [a, b, c, d, e, f, g, h, ..] = *hash.as_bytes();
+            ranks.push(u64::from_be_bytes([a, b, c, d, e, f, g, h]));
         }
+        if go_on(part.read) { Ok(()) } else { Err(CorpusError::Stopped) }
+    })?;
+    if ranks.is_empty() {
+        return Err(DocumentsError::TooSmall("the corpus has no document".into()).into());
     }
-    hasher.finalize().to_hex().to_string()
+    Ok(Survey { content: all.finalize().to_hex().to_string(), held: HeldOut::of(ranks, data.holdout)? })
 }
 
-/// Reads, splits and tokenises the text of `data` and writes the corpus into the folder `into`; `folder` is that of the `.exp` file. Texts whose
-/// [`content`] is not the one `planned` are refused. `go_on` hears now and then how many documents of how many are done, and may end it:
-/// then there is no corpus.
+/// How many tokens each document has, boundary included: of the training part, and of the holdout.
+pub(super) fn lengths(data: &Data, folder: &Path, encoder: &Encoder, survey: &Survey) -> Result<[Vec<u32>; 2], CorpusError> {
+    let (mut train, mut holdout, mut sum) = (Vec::new(), Vec::with_capacity(survey.held.count()), 0);
+    let mut is_held = survey.held.walk();
+    tokenise(data, folder, encoder, &mut |tokens| {
+        sum += tokens.ids.len() as u64;
+        if tokens.last {
+            let part = if is_held() { &mut holdout } else { &mut train };
+            part.push(countable(std::mem::take(&mut sum))?);
+        }
+        Ok(())
+    })?;
+    Ok([train, holdout])
+}
+
+/// The length of a document, as it is kept.
+fn countable(tokens: u64) -> Result<u32, CorpusError> {
+    u32::try_from(tokens).map_err(|_| CorpusError::Encoding(format!("a document of {tokens} tokens")))
+}
+
+/// How far the writing of a corpus is.
+#[derive(Debug, Clone, Copy)]
+pub struct Written {
+    /// Bytes of text read so far, each of them twice in all.
+    pub done: u64,
+    /// Bytes to be read.
+    pub total: u64,
+    /// Tokens written since this was told last.
+    pub tokens: u64,
+}
+
+/// Reads, splits and tokenises the text of `data` and writes the corpus into the folder `into`; `folder` is that of the `.exp` file. Texts
+/// that are not those that were `planned` ([`crate::data::facts::CorpusFacts::content`]) are refused. `go_on` hears now and then how far it is, and may end it:
+/// then there is no corpus. What is in memory does not grow with the text, but for some bytes a document.
 pub fn write(
     data: &Data,
     planned: Option<&str>,
     folder: &Path,
     into: &Path,
-    go_on: &mut dyn FnMut(u64, u64) -> bool,
+    go_on: &mut dyn FnMut(Written) -> bool,
 ) -> Result<Option<Header>, CorpusError> {
+    match write_whole(data, planned, folder, into, go_on) {
+        Err(CorpusError::Stopped) => Ok(None),
+        result => result.map(Some),
+    }
+}
+
+fn write_whole(
+    data: &Data,
+    planned: Option<&str>,
+    folder: &Path,
+    into: &Path,
+    go_on: &mut dyn FnMut(Written) -> bool,
+) -> Result<Header, CorpusError> {
     let encoder = Encoder::open(&data.tokenizer, folder)?;
-    let (train, holdout) = parts(data, folder)?;
-    if planned.is_some_and(|planned| content(&encoder, &train, &holdout) != planned) {
+    let size = documents::size(data, folder)?;
+    let total = 2 * size;
+    let mut told = 0;
+    let survey = survey(data, folder, &encoder, &mut |read| {
+        let due = read - told >= OFTEN;
+        told = if due { read } else { told };
+        !due || go_on(Written { done: read, total, tokens: 0 })
+    })?;
+    if planned.is_some_and(|planned| survey.content != planned) {
         return Err(CorpusError::Changed(data.name.clone()));
     }
     let mut header =
         Header { vocabulary: encoder.vocabulary(), boundary: encoder.boundary(), train_tokens: 0, holdout_tokens: 0 };
-    let all = (train.len() + holdout.len()) as u64;
-    let written = write_part(&encoder, &train, &header, Part::Train, into, &mut |done| go_on(done, all))?;
-    let Some(tokens) = written else { return Ok(None) };
-    header.train_tokens = tokens;
-    let before = train.len() as u64;
-    let written = write_part(&encoder, &holdout, &header, Part::Holdout, into, &mut |done| go_on(before + done, all))?;
-    let Some(tokens) = written else { return Ok(None) };
-    header.holdout_tokens = tokens;
+    let mut train = Writer::new(into, Part::Train, &header)?;
+    let mut holdout = Writer::new(into, Part::Holdout, &header)?;
+    let (mut is_held, mut held, mut tokens_untold) = (survey.held.walk(), None, 0);
+    tokenise(data, folder, &encoder, &mut |tokens| {
+        let part = if *held.get_or_insert_with(&mut is_held) { &mut holdout } else { &mut train };
+        part.put(tokens.ids)?;
+        if tokens.last {
+            part.end()?;
+            held = None;
+        }
+        tokens_untold += tokens.ids.len() as u64;
+        if tokens_untold < OFTEN {
+            return Ok(());
+        }
+        let tokens_told = std::mem::take(&mut tokens_untold);
+        let goes_on = go_on(Written { done: size + tokens.read, total, tokens: tokens_told });
+        if goes_on { Ok(()) } else { Err(CorpusError::Stopped) }
+    })?;
+    if !go_on(Written { done: total, total, tokens: tokens_untold }) {
+        return Err(CorpusError::Stopped);
+    }
+    (header.train_tokens, header.holdout_tokens) = (train.finish()?, holdout.finish()?);
     let path = into.join("corpus.json");
     let text = serde_json::to_vec_pretty(&header).map_err(|error| io(&path)(error.into()))?;
     std::fs::write(&path, text).map_err(io(&path))?;
-    Ok(Some(header))
+    Ok(header)
 }
 
-fn write_part(
-    encoder: &Encoder,
-    documents: &[String],
-    header: &Header,
-    part: Part,
-    into: &Path,
-    go_on: &mut dyn FnMut(u64) -> bool,
-) -> Result<Option<u64>, CorpusError> {
-    let tokens_path = into.join(format!("{}.tokens", part.name()));
-    let lengths_path = into.join(format!("{}.documents", part.name()));
-    let mut tokens = BufWriter::new(File::create(&tokens_path).map_err(io(&tokens_path))?);
-    let mut lengths = BufWriter::new(File::create(&lengths_path).map_err(io(&lengths_path))?);
-    let (mut total, mut done) = (0, 0);
-    for some in stretches(documents) {
-        if !go_on(done) {
-            return Ok(None);
-        }
-        for document in encoder.encode(some)? {
-            total += document.len() as u64;
-            lengths.write_all(&(document.len() as u32).to_le_bytes()).map_err(io(&lengths_path))?;
-            for token in document {
-                tokens.write_all(&token.to_le_bytes()[..header.token_bytes()]).map_err(io(&tokens_path))?;
-            }
-        }
-        done += some.len() as u64;
+/// Bytes read, or tokens written, after which it is told how far a corpus is: some of them a second.
+const OFTEN: u64 = 1 << 18;
+
+/// Writes one part of a corpus.
+struct Writer {
+    tokens: BufWriter<File>,
+    tokens_path: PathBuf,
+    lengths: BufWriter<File>,
+    lengths_path: PathBuf,
+    token_bytes: usize,
+    /// Tokens in all, and of the document so far.
+    total: u64,
+    document: u64,
+}
+
+impl Writer {
+    fn new(into: &Path, part: Part, header: &Header) -> Result<Self, CorpusError> {
+        let tokens_path = into.join(format!("{}.tokens", part.name()));
+        let lengths_path = into.join(format!("{}.documents", part.name()));
+        let tokens = BufWriter::new(File::create(&tokens_path).map_err(io(&tokens_path))?);
+        let lengths = BufWriter::new(File::create(&lengths_path).map_err(io(&lengths_path))?);
+        Ok(Self { tokens, tokens_path, lengths, lengths_path, token_bytes: header.token_bytes(), total: 0, document: 0 })
     }
-    tokens.flush().map_err(io(&tokens_path))?;
-    lengths.flush().map_err(io(&lengths_path))?;
-    Ok(Some(total))
+    /// More tokens of the document.
+    fn put(&mut self, tokens: &[u32]) -> Result<(), CorpusError> {
+        for token in tokens {
+            self.tokens.write_all(&token.to_le_bytes()[..self.token_bytes]).map_err(io(&self.tokens_path))?;
+        }
+        self.document += tokens.len() as u64;
+        Ok(())
+    }
+    /// The document ends.
+    fn end(&mut self) -> Result<(), CorpusError> {
+        let length = countable(self.document)?;
+        self.total += std::mem::take(&mut self.document);
+        self.lengths.write_all(&length.to_le_bytes()).map_err(io(&self.lengths_path))
+    }
+    /// How many tokens there are, all of them written.
+    fn finish(mut self) -> Result<u64, CorpusError> {
+        self.tokens.flush().map_err(io(&self.tokens_path))?;
+        self.lengths.flush().map_err(io(&self.lengths_path))?;
+        Ok(self.total)
+    }
 }
 
 fn io(path: &Path) -> impl Fn(std::io::Error) -> CorpusError + '_ {

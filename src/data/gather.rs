@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::corpus::{self, CorpusError};
-use super::documents::DocumentsError;
+use super::documents::{self, DocumentsError};
 use super::facts::{Checkpoint, Corpus, CorpusFacts, Facts, Found, Weights};
 use super::hub::{self, Hub, HubError, Tensors};
 use super::tokenize::Encoder;
@@ -97,23 +97,19 @@ fn same_corpus(a: &Data, b: &Data) -> bool {
 
 fn read(data: &Data, folder: &Path, reach: &Reach<'_>) -> Result<CorpusFacts, CorpusError> {
     if let Some(most) = reach.most_bytes
-        && super::documents::bytes(data, folder)? > most
+        && documents::size(data, folder)? > most
     {
         return Err(DocumentsError::TooLarge(most).into());
     }
     let encoder = Encoder::open(&data.tokenizer, folder)?;
-    let (train, holdout) = corpus::parts(data, folder)?;
-    if train.is_empty() {
-        return Err(DocumentsError::TooSmall("the corpus has no document".into()).into());
-    }
-    let content = corpus::content(&encoder, &train, &holdout);
-    let written = if data.tokenizer == Tokenizer::Bytes { None } else { (reach.written)(data, &content) };
+    let survey = corpus::survey(data, folder, &encoder, &mut |_| true)?;
+    let written = if data.tokenizer == Tokenizer::Bytes { None } else { (reach.written)(data, &survey.content) };
     let [train, holdout] = match written {
         Some(lengths) => lengths,
-        None => [encoder.lengths(&train)?, encoder.lengths(&holdout)?],
+        None => corpus::lengths(data, folder, &encoder, &survey)?,
     };
     Ok(CorpusFacts {
-        content,
+        content: survey.content,
         vocabulary: encoder.vocabulary(),
         train_documents: Arc::new(train),
         holdout_documents: Arc::new(holdout),

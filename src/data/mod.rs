@@ -4,15 +4,19 @@
 //! Invariant: which tokens a step reads is a function of the corpus, the `data` declaration, the seed and the position alone.
 
 pub mod batch;
+mod columns;
 pub mod corpus;
 pub mod documents;
 pub mod facts;
+mod files;
 mod gather;
 pub mod hub;
 pub mod order;
 pub mod pack;
+mod pretokenised;
 pub mod reader;
 pub mod tales;
+mod texts;
 pub mod tokenize;
 
 pub use batch::Batch;

@@ -6,7 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use super::corpus::CorpusError;
-use crate::study::Tokenizer;
+use super::documents::{self, Content};
+use super::pretokenised::Spelling;
+use crate::study::{Data, Tokenizer};
 
 /// A larger `tokenizer.json` was not made by anyone: those of vocabularies of 256,000 have 40 MB.
 const LARGEST: u64 = 1 << 28;
@@ -68,45 +70,80 @@ impl Encoder {
             }
         };
     }
-    /// Tokens of each document, the boundary last. The number of threads has no say.
-    pub fn encode(&self, documents: &[String]) -> Result<Vec<Vec<u32>>, CorpusError> {
-        match self {
-            Self::Bytes => {
-                let tokens = |text: &String| text.bytes().map(u32::from).chain([Tokenizer::BYTE_BOUNDARY]).collect();
-                Ok(documents.iter().map(tokens).collect())
-            }
-            Self::File(vocabulary) => vocabulary.encode(documents),
-        }
+    /// What files of tokens have to keep to.
+    pub(super) fn spelling(&self) -> Spelling {
+        Spelling { vocabulary: self.vocabulary(), boundary: self.boundary() }
     }
-    /// How many tokens each document has, boundary included.
-    pub fn lengths(&self, documents: &[String]) -> Result<Vec<u32>, CorpusError> {
+    /// Tokens of each text, no boundary. The number of threads has no say.
+    pub fn encode(&self, texts: &[String]) -> Result<Vec<Vec<u32>>, CorpusError> {
         match self {
-            Self::Bytes => Ok(documents.iter().map(|text| text.len() as u32 + 1).collect()),
-            Self::File(_) => {
-                let mut lengths = Vec::with_capacity(documents.len());
-                for some in stretches(documents) {
-                    lengths.extend(self.encode(some)?.iter().map(|tokens| tokens.len() as u32));
-                }
-                Ok(lengths)
-            }
+            Self::Bytes => Ok(texts.iter().map(|text| text.bytes().map(u32::from).collect()).collect()),
+            Self::File(vocabulary) => vocabulary.encode(texts),
         }
     }
 }
 
-/// Documents in stretches of about 4 MiB of text (an assumption), so that the tokens in memory are few.
-pub(super) fn stretches(documents: &[String]) -> impl Iterator<Item = &[String]> {
-    const STRETCH: usize = 4 << 20;
-    let mut left = documents;
-    std::iter::from_fn(move || {
-        let (mut bytes, mut count) = (0, 0);
-        while count < left.len() && (count == 0 || bytes + left[count].len() <= STRETCH) {
-            bytes += left[count].len();
-            count += 1;
+/// Tokens of a document, or of a part of a long one.
+pub(super) struct Tokens<'a> {
+    /// The boundary comes last in the last part.
+    pub ids: &'a [u32],
+    /// Nothing of the document comes after.
+    pub last: bool,
+    /// How much of [`documents::size`] was read so far.
+    pub read: u64,
+}
+
+/// Hears the tokens of documents; an error ends the reading.
+type See<'a> = dyn FnMut(Tokens<'_>) -> Result<(), CorpusError> + 'a;
+
+/// Shows the tokens of the documents of a `data` declaration, one after the other.
+pub(super) fn tokenise(data: &Data, folder: &Path, encoder: &Encoder, see: &mut See<'_>) -> Result<(), CorpusError> {
+    let mut stretch = Stretch::default();
+    let mut ids = Vec::new();
+    documents::each(data, folder, Some(encoder.spelling()), &mut |part| {
+        stretch.read = part.read;
+        match part.content {
+            Content::Text(text) => {
+                stretch.bytes += text.len();
+                stretch.texts.push(text.to_owned());
+                stretch.last.push(part.last);
+                if stretch.bytes >= STRETCH { stretch.show(encoder, see) } else { Ok(()) }
+            }
+            Content::Tokens(tokens) => {
+                stretch.show(encoder, see)?;
+                ids.clear();
+                ids.extend_from_slice(tokens);
+                ids.extend(part.last.then_some(encoder.boundary()));
+                see(Tokens { ids: &ids, last: part.last, read: part.read })
+            }
         }
-        let (now, rest) = left.split_at(count);
-        left = rest;
-        (count > 0).then_some(now)
-    })
+    })?;
+    stretch.show(encoder, see)
+}
+
+/// Bytes of text that are tokenised at a time (an assumption): enough for all cores, few enough that their tokens are some hundred MB at most.
+const STRETCH: usize = 4 << 20;
+
+/// Texts that wait to be tokenised.
+#[derive(Default)]
+struct Stretch {
+    texts: Vec<String>,
+    /// Of each, whether its document ends with it.
+    last: Vec<bool>,
+    bytes: usize,
+    read: u64,
+}
+
+impl Stretch {
+    fn show(&mut self, encoder: &Encoder, see: &mut See<'_>) -> Result<(), CorpusError> {
+        for (mut ids, last) in encoder.encode(&self.texts)?.into_iter().zip(self.last.drain(..)) {
+            ids.extend(last.then_some(encoder.boundary()));
+            see(Tokens { ids: &ids, last, read: self.read })?;
+        }
+        self.texts.clear();
+        self.bytes = 0;
+        Ok(())
+    }
 }
 
 impl Vocabulary {
@@ -131,16 +168,10 @@ impl Vocabulary {
         Ok(Self { hash: blake3::hash(&bytes), tokenizer, boundary, size })
     }
 
-    fn encode(&self, documents: &[String]) -> Result<Vec<Vec<u32>>, CorpusError> {
-        let texts: Vec<&str> = documents.iter().map(String::as_str).collect();
+    fn encode(&self, texts: &[String]) -> Result<Vec<Vec<u32>>, CorpusError> {
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let all = self.tokenizer.encode_batch_fast(texts, false).map_err(|error| CorpusError::Encoding(error.to_string()))?;
-        let ended = |encoding: tokenizers::Encoding| {
-            let mut tokens = Vec::with_capacity(encoding.len() + 1);
-            tokens.extend_from_slice(encoding.get_ids());
-            tokens.push(self.boundary);
-            tokens
-        };
-        Ok(all.into_iter().map(ended).collect())
+        Ok(all.into_iter().map(|encoding| encoding.get_ids().to_vec()).collect())
     }
 }
 
@@ -207,9 +238,8 @@ mod tests {
         assert_eq!((encoder.vocabulary(), encoder.boundary()), (5, 3));
         let documents = ["red green red green".to_owned(), "red </s> green".to_owned()];
         let tokens = encoder.encode(&documents).expect("encodes");
-        assert_eq!(tokens[0], [1, 2, 1, 2, 3]);
-        assert_eq!((tokens[1].first(), tokens[1].iter().filter(|token| **token == 3).count()), (Some(&1), 1));
-        assert_eq!(encoder.lengths(&documents).expect("counts"), [tokens[0].len() as u32, tokens[1].len() as u32]);
+        assert_eq!(tokens[0], [1, 2, 1, 2]);
+        assert_eq!((tokens[1].first(), tokens[1].iter().filter(|token| **token == 3).count()), (Some(&1), 0));
     }
 
     #[test]
@@ -223,12 +253,5 @@ mod tests {
         assert_eq!(of(&[("config.json", r#"{"eos_token_id": [4, 3]}"#)]), Ok(4));
         assert!(of(&[("config.json", r#"{"eos_token_id": 77}"#)]).is_err_and(|error| error.contains("token 77")));
         assert!(of(&[("tokenizer_config.json", r#"{"eos_token": "<none>"}"#)]).is_err_and(|error| error.contains("`<none>`")));
-    }
-
-    #[test]
-    fn stretches_tile_the_documents() {
-        let documents: Vec<String> = [5 << 20, 1, 2 << 20, 3 << 20, 0].map(|length| "x".repeat(length)).to_vec();
-        let counts: Vec<usize> = stretches(&documents).map(<[String]>::len).collect();
-        assert_eq!(counts, [1, 2, 2]);
     }
 }

@@ -62,7 +62,7 @@ impl<'a> Stop<'a> {
 /// How far a node is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// Units done since the node's beginning (steps, sequences, documents).
+    /// Units done since the node's beginning (steps, sequences, bytes of text).
     pub done: u64,
     /// Units in all.
     pub total: u64,
