@@ -13,7 +13,7 @@ use crate::plan::node::{Key, Node, Work};
 use crate::report::number;
 use crate::run::Listener;
 use crate::run::lock::Holder;
-use crate::run::worker::Progress;
+use crate::run::worker::{Progress, Spent};
 
 /// Draws a run on standard error.
 pub struct Terminal {
@@ -29,6 +29,9 @@ pub struct Terminal {
 struct Board {
     running: BTreeMap<Key, Running>,
     done: usize,
+    /// Where the time of all steps went, and how many there were.
+    spent: Spent,
+    steps: u64,
 }
 
 struct Running {
@@ -59,7 +62,7 @@ impl Terminal {
         study.set_position(found.iter().copied().map(steps).sum());
         study.reset_eta();
         study.enable_steady_tick(Duration::from_secs(1));
-        let board = Board { running: BTreeMap::new(), done: found.len() };
+        let board = Board { running: BTreeMap::new(), done: found.len(), spent: Spent::default(), steps: 0 };
         let terminal = Self { bars, study, board: Mutex::new(board), nodes: all.len(), plain, quiet };
         terminal.count(found.len());
         terminal
@@ -67,6 +70,20 @@ impl Terminal {
     /// Takes the bars away.
     pub fn close(&self) {
         self.study.finish_and_clear();
+    }
+    /// Where the time of training went.
+    pub fn profile(&self) -> String {
+        let board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
+        let (all, data) = (board.spent.steps.as_secs_f64(), board.spent.data.as_secs_f64());
+        if board.steps == 0 {
+            return "profile  no step was trained".to_owned();
+        }
+        format!(
+            "profile  {all:.1} s in {}, {:.2} ms each; {:.2} % of it waiting for data",
+            number::plural(board.steps, "step"),
+            1e3 * all / board.steps as f64,
+            100.0 * data / all
+        )
     }
     fn count(&self, done: usize) {
         self.study.set_message(format!("{done} of {} nodes", self.nodes));
@@ -110,8 +127,9 @@ impl Listener for Terminal {
     fn progress(&self, node: &Node, progress: &Progress) {
         let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(running) = board.running.get_mut(&node.key) else { return };
-        if steps(node) > 0 {
-            self.study.inc(progress.done.saturating_sub(running.at));
+        let steps = if steps(node) > 0 { progress.done.saturating_sub(running.at) } else { 0 };
+        if steps > 0 {
+            self.study.inc(steps);
             running.at = progress.done;
         }
         running.tokens += progress.tokens;
@@ -120,6 +138,11 @@ impl Listener for Terminal {
         let loss = progress.loss.map_or_else(String::new, |loss| format!("  loss {loss:.3}"));
         let rate = rate(running.tokens, running.began.elapsed());
         running.bar.set_message(format!("{}{loss}  {rate}", node.label));
+        if !progress.spent.steps.is_zero() {
+            board.steps += 1;
+            board.spent.steps += progress.spent.steps;
+            board.spent.data += progress.spent.data;
+        }
     }
     fn finished(&self, node: &Node, seconds: f64) {
         let rate = self.end(node, 1).map_or_else(String::new, |running| rate(running.tokens, running.began.elapsed()));

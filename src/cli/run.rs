@@ -32,6 +32,9 @@ pub struct Arguments {
     /// Where to train: cpu, cuda, cuda:1
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: Device,
+    /// Say at the end how long steps took, and how much of it they waited for data
+    #[arg(long)]
+    profile: bool,
 }
 
 pub fn run(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
@@ -52,6 +55,9 @@ pub fn run(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
     let summary = execute(&nodes, &store, &worker, &options, &stop, &terminal);
     terminal.close();
     let summary = summary.map_err(|error| Fault::Machine(error.to_string()))?;
+    if arguments.profile {
+        output::note(&terminal.profile());
+    }
     if !manner.quiet {
         output::note(&told(&summary, nodes.len(), began.elapsed()));
     }

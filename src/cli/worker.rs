@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::data::corpus::{self, Written};
 use crate::plan::node::{Node, Work};
 use crate::run::Device;
-use crate::run::worker::{Desk, Failure, Outcome, Progress, Worker};
+use crate::run::worker::{Desk, Failure, Outcome, Progress, Spent, Worker};
 
 /// Works on every kind of node.
 pub struct Everything {
@@ -22,7 +22,7 @@ impl Worker for Everything {
             Work::Corpus { data, content } => {
                 let Desk { folder, stop, tell, .. } = desk;
                 let mut go_on = |Written { done, total, tokens }| {
-                    tell(Progress { done, total, tokens, loss: None });
+                    tell(Progress { done, total, tokens, loss: None, spent: Spent::default() });
                     !stop.is_asked_for()
                 };
                 let header = corpus::write(data, content.as_deref(), &self.folder, folder, &mut go_on)

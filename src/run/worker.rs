@@ -70,6 +70,17 @@ pub struct Progress {
     pub tokens: u64,
     /// The latest training loss, where there is one.
     pub loss: Option<f64>,
+    /// What took the time of training since the last report.
+    pub spent: Spent,
+}
+
+/// Where the time of training goes; of the machine, and no part of any result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Steps, reading included.
+    pub steps: Duration,
+    /// Waiting for the tokens of a batch.
+    pub data: Duration,
 }
 
 /// How an attempt ended well.

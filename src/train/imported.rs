@@ -12,7 +12,7 @@ use crate::data::hub::{Hub, HubError, Tensors, Values};
 use crate::data::{Batch, Reader};
 use crate::plan::node::Checkpoint;
 use crate::run::record::{METRICS, Real};
-use crate::run::worker::{Desk, Failure, Outcome, Progress};
+use crate::run::worker::{Desk, Failure, Outcome, Progress, Spent};
 use crate::study::Metric;
 use crate::tensor::Home;
 
@@ -66,7 +66,7 @@ pub(super) fn look<D: Home>(device: &D, node: &Checkpoint, folder: &Path, desk: 
         }
         let read: u64 = batches.iter().map(Batch::tokens).sum();
         tokens += read;
-        (desk.tell)(Progress { done: end, total: all, tokens: read, loss: None });
+        (desk.tell)(Progress { done: end, total: all, tokens: read, loss: None, spent: Spent::default() });
     }
     let mut metrics = Metrics::open(desk.folder, 0)?;
     metrics.push(0, BTreeMap::from([(Metric::ValidationCe.name().to_owned(), Real(ce / tokens as f64))]))?;

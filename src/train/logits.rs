@@ -20,7 +20,7 @@ use crate::budget::params::vocabulary;
 use crate::data::corpus::Part;
 use crate::data::{Batch, Reader};
 use crate::plan::node::TeacherLogits;
-use crate::run::worker::{Desk, Failure, Outcome, Progress, Stop};
+use crate::run::worker::{Desk, Failure, Outcome, Progress, Spent, Stop};
 use crate::study::Cache;
 use crate::tensor::{Device, Home, Param, Real, TeacherRows};
 
@@ -294,7 +294,7 @@ pub(super) fn write<D: Home>(device: &D, node: &TeacherLogits, lies: &Path, desk
                 at = end;
                 let done = at + if part == Part::Holdout { header.train } else { 0 };
                 let tokens = group.iter().map(Batch::tokens).sum();
-                (desk.tell)(Progress { done, total: header.train + header.holdout, tokens, loss: None });
+                (desk.tell)(Progress { done, total: header.train + header.holdout, tokens, loss: None, spent: Spent::default() });
             }
             if desk.stopping() || saved.elapsed() >= desk.save_every {
                 file.sync_all().map_err(context())?;

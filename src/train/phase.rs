@@ -24,7 +24,7 @@ use crate::data::{Batch, Reader};
 use crate::model::{Network, Without};
 use crate::plan::node::{Phase, TeacherAt, TeacherUse};
 use crate::run::record::{CHECKPOINT, DOCUMENTS, METRICS, Real};
-use crate::run::worker::{Desk, Failure, Outcome, Progress};
+use crate::run::worker::{Desk, Failure, Outcome, Progress, Spent};
 use crate::study::Metric;
 use crate::tensor::Home;
 
@@ -154,6 +154,7 @@ impl<'a, D: Home> Run<'a, D> {
             self.tell_pace(&mut values);
             let began = Instant::now();
             let batch = self.reader.train(&mut order, segment.position(self.step), segment.batch);
+            let data = began.elapsed();
             let lr = segment.rate.at(self.step);
             let setting = Setting {
                 device: self.device,
@@ -176,11 +177,12 @@ impl<'a, D: Home> Run<'a, D> {
             self.step += 1;
             let tokens = batch.tokens();
             self.counts.tokens += tokens;
-            self.pace = Pace { tokens: self.pace.tokens + tokens, time: self.pace.time + began.elapsed() };
+            let spent = Spent { steps: began.elapsed(), data };
+            self.pace = Pace { tokens: self.pace.tokens + tokens, time: self.pace.time + spent.steps };
             self.counts.active_layer_tokens += tokens * segment.depth() as u64;
             self.counts.trained_layer_tokens += tokens * segment.trained_layers() as u64;
             let (done, total) = (self.step - segment.steps.start, segment.length());
-            (desk.tell)(Progress { done, total, tokens, loss: Some(seen.loss) });
+            (desk.tell)(Progress { done, total, tokens, loss: Some(seen.loss), spent });
             if saved.elapsed() >= pause && self.step < segment.steps.end {
                 let began = Instant::now();
                 self.checkpoint()?.save(desk.folder, PARTIAL).map_err(unsaved)?;

@@ -46,10 +46,11 @@ fn a_study_is_trained_once_and_reported() {
     let bench = Bench::new(TINY);
     let half = bench.json(0, &["report", "study.exp", "--format", "json"]);
     assert_eq!(half["missing"].as_array().expect("a list").len(), 14);
-    let output = bench.xrun(&["run", "study.exp", "--jobs", "2"]);
+    let output = bench.xrun(&["run", "study.exp", "--jobs", "2", "--profile"]);
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{told}");
     assert!(output.stdout.is_empty() && told.contains("0 were there"), "{told}");
+    assert!(told.contains("% of it waiting for data"), "{told}");
     let before = results(&bench);
     let again = bench.xrun(&["run", "study.exp"]);
     assert!(String::from_utf8_lossy(&again.stderr).contains("0 of "), "{}", String::from_utf8_lossy(&again.stderr));

@@ -11,7 +11,7 @@ use std::time::Duration;
 use xrun::plan::Why;
 use xrun::plan::node::{Key, Node, Work};
 use xrun::run::lock::{Holder, PATIENCE};
-use xrun::run::worker::{Desk, Failure, Outcome, Progress, Worker};
+use xrun::run::worker::{Desk, Failure, Outcome, Progress, Spent, Worker};
 use xrun::run::{Listener, Options, Store, Summary, execute};
 use xrun::study::{Data, Documents, Holdout, Layout, Shard, Text, Tokenizer};
 
@@ -47,7 +47,7 @@ impl Worker for Counting {
             std::thread::sleep(self.pause);
             count += 1;
             std::fs::write(&path, count.to_string()).map_err(unwritten)?;
-            (desk.tell)(Progress { done: count, total: 10, tokens: 1, loss: None });
+            (desk.tell)(Progress { done: count, total: 10, tokens: 1, loss: None, spent: Spent::default() });
         }
         let mut hasher = blake3::Hasher::new();
         hasher.update(node.key.0.as_bytes());
