@@ -13,6 +13,8 @@ use crate::syntax::ast::ItemContent;
 
 /// Longer sequences are a slip of the hand.
 pub(super) const LONGEST_CONTEXT: u64 = 1 << 24;
+/// Larger vocabularies are a slip of the hand: those of common models have a quarter of it.
+const LARGEST_BPE: u64 = 1 << 20;
 
 impl<'a> Checker<'a> {
     /// Reads a `data` declaration.
@@ -22,7 +24,7 @@ impl<'a> Checker<'a> {
             _ => self.tales(record, words),
         });
         let documents = self.optional(record, "document", |_, words| documents(words));
-        let tokenizer = self.optional(record, "tokenizer", |_, words| tokenizer(words));
+        let tokenizer = self.optional(record, "tokenizer", |_, words| self.tokenizer(words));
         let context = self.needed(record, "context", |_, words| words.count_in(Some(Unit::Tokens), 1, LONGEST_CONTEXT));
         let layout = self.optional(record, "layout", |statement, words| match statement.head {
             "packed" => Some(Layout::Packed),
@@ -83,6 +85,23 @@ impl<'a> Checker<'a> {
         Some(Text::Files(patterns))
     }
 
+    fn tokenizer(&self, words: &mut Words<'_, 'a>) -> Option<Tokenizer> {
+        if words.peek_word().is_none() {
+            return Some(Tokenizer::File(words.text("a tokenizer")?.value));
+        }
+        let (word, part) = words.one_of("a tokenizer", &["bytes", "bpe", "teacher"])?;
+        Some(match word {
+            "bytes" => Tokenizer::Bytes,
+            "bpe" => {
+                let taken = self.arguments(part, &["vocabulary"], words.given);
+                let range = (Tokenizer::SMALLEST_BPE as u64, LARGEST_BPE);
+                let size = taken.need("vocabulary", words, |words| words.count_in(None, range.0, range.1))?;
+                Tokenizer::Bpe(size.value as usize)
+            }
+            _ => Tokenizer::Teacher,
+        })
+    }
+
     fn tales(&self, record: &Record<'a>, words: &mut Words<'_, 'a>) -> Option<Text> {
         let (_, part) = words.one_of("a generator", &["tales"])?;
         let taken = self.arguments(part, &["documents", "seed"], words.given);
@@ -107,16 +126,6 @@ fn documents(words: &mut Words<'_, '_>) -> Option<Documents> {
         "line" => Documents::Line,
         "paragraph" => Documents::Paragraph,
         _ => Documents::Field(words.text("the field's name in quotation marks")?.value),
-    })
-}
-
-fn tokenizer(words: &mut Words<'_, '_>) -> Option<Tokenizer> {
-    if words.peek_word().is_none() {
-        return Some(Tokenizer::File(words.text("a tokenizer")?.value));
-    }
-    Some(match words.one_of("a tokenizer", &["bytes", "teacher"])?.0 {
-        "bytes" => Tokenizer::Bytes,
-        _ => Tokenizer::Teacher,
     })
 }
 

@@ -43,20 +43,20 @@ impl<'a> Checker<'a> {
     ) -> Option<()> {
         let size = |key: &str| model.record.field(key).map_or(model.record.blame, Statement::value_span);
         let mut fine = Some(());
-        if let (Tokenizer::Bytes, Vocabulary::Size(given)) = (&data.value.tokenizer, model.value.vocabulary)
-            && given < Tokenizer::BYTE_VOCABULARY
+        if let (Some(needed), Vocabulary::Size(given)) = (data.value.tokenizer.size(), model.value.vocabulary)
+            && given < needed
         {
-            let message = format!("`tokenizer bytes` has {} tokens, the vocabulary {given}", Tokenizer::BYTE_VOCABULARY);
+            let word = if data.value.tokenizer == Tokenizer::Bytes { "bytes".to_owned() } else { format!("bpe({needed})") };
+            let message = format!("`tokenizer {word}` has {needed} tokens, the vocabulary {given}");
             let said = Diagnostic::error("vocabulary-too-small", message, size("vocabulary"));
             fine = self.fail(match data.record.field("tokenizer") {
                 Some(tokenizer) => said.note_at(tokenizer.value_span(), "the tokenizer is given here"),
                 None => said.note_at(data.record.blame, "this data is read as bytes, the default"),
             });
         }
-        let vocabulary = |model: &Model| match (model.vocabulary, &data.value.tokenizer) {
-            (Vocabulary::Size(size), _) => Some(size),
-            (Vocabulary::OfTokenizer, Tokenizer::Bytes) => Some(Tokenizer::BYTE_VOCABULARY),
-            _ => None,
+        let vocabulary = |model: &Model| match model.vocabulary {
+            Vocabulary::Size(size) => Some(size),
+            Vocabulary::OfTokenizer => data.value.tokenizer.size(),
         };
         for (place, teacher) in teachers.iter().enumerate() {
             if self.kept(losses, contexts, teacher).is_none() {

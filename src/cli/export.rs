@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Fault, Manner, Outcome, Which, load, output, story};
-use crate::data::Corpus;
+use crate::data::{Corpus, bpe};
 use crate::data::tokenize::Encoder;
 use crate::export::{Trained, Words, Written, write};
 use crate::plan::node::{Key, Phase, Work};
@@ -54,7 +54,7 @@ pub fn export(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
         context: segments.iter().map(|segment| segment.context(data)).max().unwrap_or(data.context),
         tokens: run.phases[..=last].iter().map(|key| plan.cost(key)?.tokens).sum(),
         checkpoint: &store.node(key).join(CHECKPOINT),
-        words: words(phase, &arguments.which, &store)?,
+        words: words(&plan, phase, &arguments.which, &store)?,
     };
     let written = output::deliver_folder(&arguments.to, |folder| {
         write(&trained, folder).map_err(|error| Fault::Machine(error.to_string()))
@@ -133,19 +133,29 @@ fn planned<'p>(plan: &'p Plan, key: &Key) -> Result<&'p Phase, Fault> {
 }
 
 /// How text becomes the tokens that the model knows.
-fn words(phase: &Phase, which: &Which, store: &Store) -> Result<Words, Fault> {
-    let Tokenizer::File(path) = &phase.data.tokenizer else {
-        return Ok(Words { end: Tokenizer::BYTE_BOUNDARY, file: None });
-    };
+fn words(plan: &Plan, phase: &Phase, which: &Which, store: &Store) -> Result<Words, Fault> {
     let folder = load::folder(which);
-    let encoder = Encoder::open(&phase.data.tokenizer, &folder).map_err(|error| Fault::Input(error.to_string()))?;
+    let (path, trained) = match &phase.data.tokenizer {
+        Tokenizer::Bytes => return Ok(Words { end: Tokenizer::BYTE_BOUNDARY, file: None }),
+        Tokenizer::Teacher => panic!("this is a bug in xrun: the tokenizer of a teacher is told by its file"),
+        Tokenizer::File(path) => (folder.join(path), None),
+        Tokenizer::Bpe(_) => {
+            let needs = plan.node(&phase.corpus).and_then(|corpus| corpus.needs.first());
+            let unknown = || Fault::Input(format!("the plan has no tokenizer of `{}`", phase.data.name));
+            let path = store.node(needs.ok_or_else(unknown)?).join(bpe::FILE);
+            (path.clone(), Some(path))
+        }
+    };
+    let encoder =
+        Encoder::open(&phase.data.tokenizer, &folder, trained.as_deref()).map_err(|error| Fault::Input(error.to_string()))?;
     if let Ok(corpus) = Corpus::open(&store.node(&phase.corpus))
         && (corpus.header.vocabulary, corpus.header.boundary) != (encoder.vocabulary(), encoder.boundary())
     {
+        let path = path.display();
         return Err(Fault::Input(format!("the tokenizer `{path}` is another than the one that was trained with")));
     }
     let end = encoder.boundary();
-    Ok(Words { end, file: Some((encoder.spelt().unwrap_or_default(), folder.join(path))) })
+    Ok(Words { end, file: Some((encoder.spelt().unwrap_or_default(), path)) })
 }
 
 fn told(written: &Written) -> String {

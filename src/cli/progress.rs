@@ -46,7 +46,7 @@ struct Running {
 fn steps(node: &Node) -> u64 {
     match &node.work {
         Work::Teacher(phase) | Work::Phase(phase) => phase.segment.length(),
-        Work::Corpus { .. } | Work::Checkpoint(_) | Work::TeacherLogits(_) | Work::Probe(_) => 0,
+        Work::Corpus { .. } | Work::Tokenizer { .. } | Work::Checkpoint(_) | Work::TeacherLogits(_) | Work::Probe(_) => 0,
     }
 }
 

@@ -62,7 +62,9 @@ pub fn verify(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
 fn units(node: &Node, steps: &[u64]) -> Vec<u64> {
     let (start, length) = match &node.work {
         Work::Teacher(phase) | Work::Phase(phase) => (phase.segment.steps.start, phase.segment.length()),
-        Work::Corpus { .. } | Work::Checkpoint(_) | Work::TeacherLogits(_) | Work::Probe(_) => (0, u64::MAX),
+        Work::Corpus { .. } | Work::Tokenizer { .. } | Work::Checkpoint(_) | Work::TeacherLogits(_) | Work::Probe(_) => {
+            (0, u64::MAX)
+        }
     };
     let mut units: Vec<u64> = steps.iter().filter_map(|step| step.checked_sub(start)).filter(|at| *at <= length).collect();
     units.sort_unstable();

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::data::bpe;
 use crate::data::corpus::{self, Written};
 use crate::plan::node::{Node, Work};
+use crate::plan::tokenizer;
 use crate::run::Device;
 use crate::run::worker::{Desk, Failure, Outcome, Progress, Spent, Worker};
 
@@ -20,16 +22,28 @@ impl Worker for Everything {
     fn work(&self, node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
         match &node.work {
             Work::Corpus { data, content } => {
+                let trained = tokenizer(data, content.as_deref()).map(|key| (desk.finished)(&key).join(bpe::FILE));
                 let Desk { folder, stop, tell, .. } = desk;
                 let mut go_on = |Written { done, total, tokens }| {
                     tell(Progress { done, total, tokens, loss: None, spent: Spent::default() });
                     !stop.is_asked_for()
                 };
-                let header = corpus::write(data, content.as_deref(), &self.folder, folder, &mut go_on)
+                let header = corpus::write(data, content.as_deref(), &self.folder, trained.as_deref(), folder, &mut go_on)
                     .map_err(|error| Failure::Input(error.to_string()))?;
                 let Some(header) = header else { return Ok(Outcome::Interrupted) };
                 let counts = [("train_tokens", header.train_tokens), ("holdout_tokens", header.holdout_tokens)];
                 Ok(Outcome::Done(counts.map(|(name, count)| (name.to_owned(), count)).into_iter().collect::<BTreeMap<_, _>>()))
+            }
+            Work::Tokenizer { data, content } => {
+                let Desk { folder, stop, tell, .. } = desk;
+                let mut go_on = |Written { done, total, tokens }| {
+                    tell(Progress { done, total, tokens, loss: None, spent: Spent::default() });
+                    !stop.is_asked_for()
+                };
+                let size = bpe::write(data, content.as_deref(), &self.folder, folder, &mut go_on)
+                    .map_err(|error| Failure::Input(error.to_string()))?;
+                let counts = |size| Outcome::Done([("vocabulary".to_owned(), size as u64)].into_iter().collect());
+                Ok(size.map_or(Outcome::Interrupted, counts))
             }
             Work::Teacher(_) | Work::Checkpoint(_) | Work::TeacherLogits(_) | Work::Phase(_) | Work::Probe(_) => {
                 self.train(node, desk)

@@ -28,6 +28,14 @@ pub enum CorpusError {
         /// Why.
         reason: String,
     },
+    /// A tokenizer cannot be trained on it.
+    #[error("the tokenizer of `{data}` cannot be trained: {reason}")]
+    Training {
+        /// Whose.
+        data: String,
+        /// Why.
+        reason: String,
+    },
     /// Its tokenizer gives up on a text.
     #[error("the tokenizer refuses a text: {0}")]
     Encoding(String),
@@ -94,10 +102,18 @@ impl Part {
 }
 
 /// What a first look at the text of a `data` declaration finds.
+#[derive(Debug)]
 pub(super) struct Survey {
     /// A hash of all documents in their order and of the tokenizer: no path, no locale, no thread count, nor how files are packed.
     pub(super) content: String,
     held: HeldOut,
+}
+
+impl Survey {
+    /// Whether each document, one after the other, is held out.
+    pub(super) fn walk(&self) -> impl FnMut() -> bool + '_ {
+        self.held.walk()
+    }
 }
 
 /// Reads all documents once. `go_on` hears how much was read, of [`documents::size`], and may end it with [`CorpusError::Stopped`].
@@ -110,7 +126,7 @@ pub(super) fn survey(
     let mut all = blake3::Hasher::new_derive_key("xrun 2026 corpus content v2");
     encoder.identify(&mut all);
     let (mut ranks, mut document) = (Vec::new(), blake3::Hasher::new());
-    documents::each(data, folder, Some(encoder.spelling()), &mut |part| {
+    documents::each(data, folder, encoder.spelling(), &mut |part| {
         match part.content {
             Content::Text(text) => document.update(text.as_bytes()),
             Content::Tokens(tokens) => {
@@ -136,7 +152,7 @@ pub(super) fn survey(
 /// How many tokens each document has, boundary included: of the training part, and of the holdout.
 pub(super) fn lengths(data: &Data, folder: &Path, encoder: &Encoder, survey: &Survey) -> Result<[Vec<u32>; 2], CorpusError> {
     let (mut train, mut holdout, mut sum) = (Vec::new(), Vec::with_capacity(survey.held.count()), 0);
-    let mut is_held = survey.held.walk();
+    let mut is_held = survey.walk();
     tokenise(data, folder, encoder, &mut |tokens| {
         sum += tokens.ids.len() as u64;
         if tokens.last {
@@ -165,16 +181,17 @@ pub struct Written {
 }
 
 /// Reads, splits and tokenises the text of `data` and writes the corpus into the folder `into`; `folder` is that of the `.exp` file. Texts
-/// that are not those that were `planned` ([`crate::data::facts::CorpusFacts::content`]) are refused. `go_on` hears now and then how far it is, and may end it:
+/// that are not those that were `planned` ([`crate::data::facts::CorpusFacts::content`]) are refused. `trained` is the tokenizer where it was trained on the text. `go_on` hears now and then how far it is, and may end it:
 /// then there is no corpus. What is in memory does not grow with the text, but for some bytes a document.
 pub fn write(
     data: &Data,
     planned: Option<&str>,
     folder: &Path,
+    trained: Option<&Path>,
     into: &Path,
     go_on: &mut dyn FnMut(Written) -> bool,
 ) -> Result<Option<Header>, CorpusError> {
-    match write_whole(data, planned, folder, into, go_on) {
+    match write_whole(data, planned, folder, trained, into, go_on) {
         Err(CorpusError::Stopped) => Ok(None),
         result => result.map(Some),
     }
@@ -184,10 +201,11 @@ fn write_whole(
     data: &Data,
     planned: Option<&str>,
     folder: &Path,
+    trained: Option<&Path>,
     into: &Path,
     go_on: &mut dyn FnMut(Written) -> bool,
 ) -> Result<Header, CorpusError> {
-    let encoder = Encoder::open(&data.tokenizer, folder)?;
+    let encoder = Encoder::open(&data.tokenizer, folder, trained)?;
     let size = documents::size(data, folder)?;
     let total = 2 * size;
     let mut told = 0;
@@ -203,7 +221,7 @@ fn write_whole(
         Header { vocabulary: encoder.vocabulary(), boundary: encoder.boundary(), train_tokens: 0, holdout_tokens: 0 };
     let mut train = Writer::new(into, Part::Train, &header)?;
     let mut holdout = Writer::new(into, Part::Holdout, &header)?;
-    let (mut is_held, mut held, mut tokens_untold) = (survey.held.walk(), None, 0);
+    let (mut is_held, mut held, mut tokens_untold) = (survey.walk(), None, 0);
     tokenise(data, folder, &encoder, &mut |tokens| {
         let part = if *held.get_or_insert_with(&mut is_held) { &mut holdout } else { &mut train };
         part.put(tokens.ids)?;
@@ -230,7 +248,7 @@ fn write_whole(
 }
 
 /// Bytes read, or tokens written, after which it is told how far a corpus is: some of them a second.
-const OFTEN: u64 = 1 << 18;
+pub(super) const OFTEN: u64 = 1 << 18;
 
 /// Writes one part of a corpus.
 struct Writer {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::bpe;
 use super::corpus::{self, CorpusError};
 use super::documents::{self, DocumentsError};
 use super::facts::{Checkpoint, Corpus, CorpusFacts, Facts, Found, Weights};
@@ -101,12 +102,19 @@ fn read(data: &Data, folder: &Path, reach: &Reach<'_>) -> Result<CorpusFacts, Co
     {
         return Err(DocumentsError::TooLarge(most).into());
     }
-    let encoder = Encoder::open(&data.tokenizer, folder)?;
+    let encoder = Encoder::open(&data.tokenizer, folder, None)?;
     let survey = corpus::survey(data, folder, &encoder, &mut |_| true)?;
     let written = if data.tokenizer == Tokenizer::Bytes { None } else { (reach.written)(data, &survey.content) };
     let [train, holdout] = match written {
         Some(lengths) => lengths,
-        None => corpus::lengths(data, folder, &encoder, &survey)?,
+        None => match data.tokenizer {
+            // What is to be trained is trained here too: its tokens are to be counted.
+            Tokenizer::Bpe(size) => {
+                let json = bpe::train(data, size, folder, &survey, &mut |_| true)?;
+                corpus::lengths(data, folder, &Encoder::trained(size, &json)?, &survey)?
+            }
+            Tokenizer::Bytes | Tokenizer::Teacher | Tokenizer::File(_) => corpus::lengths(data, folder, &encoder, &survey)?,
+        },
     };
     Ok(CorpusFacts {
         content: survey.content,

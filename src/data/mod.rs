@@ -4,6 +4,7 @@
 //! Invariant: which tokens a step reads is a function of the corpus, the `data` declaration, the seed and the position alone.
 
 pub mod batch;
+pub mod bpe;
 mod columns;
 pub mod corpus;
 pub mod documents;

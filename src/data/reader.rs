@@ -138,7 +138,7 @@ mod tests {
     fn reader(layout: Layout) -> Reader {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("a.txt"), "ab\nc\n\ndefghi\n").expect("writes");
-        corpus::write(&data(layout), None, folder.path(), folder.path(), &mut |_| true).expect("a corpus");
+        corpus::write(&data(layout), None, folder.path(), None, folder.path(), &mut |_| true).expect("a corpus");
         Reader::open(folder.path(), &data(layout)).expect("opens")
     }
 

@@ -1,10 +1,11 @@
-//! Text into tokens: bytes, or a `tokenizer.json` in Hugging Face's format.
+//! Text into tokens: bytes, or a tokenizer in Hugging Face's format, given or trained on the text.
 //!
 //! Owns which token ends a document. Invariant: a document is text from its first character to its last: no special token is added to
 //! it, and none that it spells out is taken for one.
 
 use std::path::{Path, PathBuf};
 
+use super::bpe;
 use super::corpus::CorpusError;
 use super::documents::{self, Content};
 use super::pretokenised::Spelling;
@@ -21,6 +22,13 @@ pub enum Encoder {
     Bytes,
     /// By a file.
     File(Box<Vocabulary>),
+    /// By what is trained on the text itself.
+    Bpe {
+        /// Token types.
+        size: usize,
+        /// `None`: it is still to be trained, and can be asked for its name alone.
+        trained: Option<Box<Vocabulary>>,
+    },
 }
 
 /// A tokenizer that has been read.
@@ -32,12 +40,30 @@ pub struct Vocabulary {
 }
 
 impl Encoder {
-    /// The tokenizer of a declaration; `folder` is that of the `.exp` file.
-    pub fn open(tokenizer: &Tokenizer, folder: &Path) -> Result<Self, CorpusError> {
+    /// The tokenizer of a declaration; `folder` is that of the `.exp` file, `trained` the file of one that was trained on the text.
+    pub fn open(tokenizer: &Tokenizer, folder: &Path, trained: Option<&Path>) -> Result<Self, CorpusError> {
         match tokenizer {
             Tokenizer::Bytes => Ok(Self::Bytes),
             Tokenizer::Teacher => panic!("this is a bug in xrun: the tokenizer of a teacher is told by its file"),
-            Tokenizer::File(path) => Vocabulary::open(&folder.join(path)).map(|read| Self::File(Box::new(read))),
+            Tokenizer::File(path) => {
+                let path = folder.join(path);
+                Vocabulary::open(&path, |tokenizer| boundary(tokenizer, &path)).map(|read| Self::File(Box::new(read)))
+            }
+            Tokenizer::Bpe(size) => {
+                let trained = trained.map(|path| Vocabulary::open(path, bpe::boundary)).transpose()?;
+                Ok(Self::Bpe { size: *size, trained: trained.map(Box::new) })
+            }
+        }
+    }
+    /// The same, trained: `json` is what [`bpe::train`] gave.
+    pub(super) fn trained(size: usize, json: &[u8]) -> Result<Self, CorpusError> {
+        let read = Vocabulary::of(json, bpe::boundary).map_err(CorpusError::Encoding)?;
+        Ok(Self::Bpe { size, trained: Some(Box::new(read)) })
+    }
+    fn vocabulary_of(&self) -> &Vocabulary {
+        match self {
+            Self::File(vocabulary) | Self::Bpe { trained: Some(vocabulary), .. } => vocabulary,
+            Self::Bytes | Self::Bpe { .. } => panic!("this is a bug in xrun: there is no vocabulary yet"),
         }
     }
     /// Token types: one more than the largest token.
@@ -45,20 +71,21 @@ impl Encoder {
         match self {
             Self::Bytes => Tokenizer::BYTE_VOCABULARY,
             Self::File(vocabulary) => vocabulary.size,
+            Self::Bpe { size, .. } => *size,
         }
     }
     /// The token that ends a document.
     pub fn boundary(&self) -> u32 {
         match self {
             Self::Bytes => Tokenizer::BYTE_BOUNDARY,
-            Self::File(vocabulary) => vocabulary.boundary,
+            Self::File(_) | Self::Bpe { .. } => self.vocabulary_of().boundary,
         }
     }
     /// How the token that ends a document is spelt; `None`: it is no text.
     pub fn spelt(&self) -> Option<String> {
         match self {
             Self::Bytes => None,
-            Self::File(vocabulary) => vocabulary.tokenizer.id_to_token(vocabulary.boundary),
+            Self::File(_) | Self::Bpe { .. } => self.vocabulary_of().tokenizer.id_to_token(self.boundary()),
         }
     }
     /// What it does, for the hash of a corpus: the bytes of its file and the token that ends documents.
@@ -68,17 +95,22 @@ impl Encoder {
             Self::File(vocabulary) => {
                 hasher.update(b"file").update(vocabulary.hash.as_bytes()).update(&vocabulary.boundary.to_le_bytes())
             }
+            // What it becomes follows from the text and this; the number counts changes of how it is trained.
+            Self::Bpe { size, .. } => hasher.update(b"bpe 1").update(&(*size as u64).to_le_bytes()),
         };
     }
-    /// What files of tokens have to keep to.
-    pub(super) fn spelling(&self) -> Spelling {
-        Spelling { vocabulary: self.vocabulary(), boundary: self.boundary() }
+    /// What files of tokens have to keep to; `None`: there can be none.
+    pub(super) fn spelling(&self) -> Option<Spelling> {
+        match self {
+            Self::Bytes | Self::File(_) => Some(Spelling { vocabulary: self.vocabulary(), boundary: self.boundary() }),
+            Self::Bpe { .. } => None,
+        }
     }
     /// Tokens of each text, no boundary. The number of threads has no say.
     pub fn encode(&self, texts: &[String]) -> Result<Vec<Vec<u32>>, CorpusError> {
         match self {
             Self::Bytes => Ok(texts.iter().map(|text| text.bytes().map(u32::from).collect()).collect()),
-            Self::File(vocabulary) => vocabulary.encode(texts),
+            Self::File(_) | Self::Bpe { .. } => self.vocabulary_of().encode(texts),
         }
     }
 }
@@ -100,7 +132,7 @@ type See<'a> = dyn FnMut(Tokens<'_>) -> Result<(), CorpusError> + 'a;
 pub(super) fn tokenise(data: &Data, folder: &Path, encoder: &Encoder, see: &mut See<'_>) -> Result<(), CorpusError> {
     let mut stretch = Stretch::default();
     let mut ids = Vec::new();
-    documents::each(data, folder, Some(encoder.spelling()), &mut |part| {
+    documents::each(data, folder, encoder.spelling(), &mut |part| {
         stretch.read = part.read;
         match part.content {
             Content::Text(text) => {
@@ -147,7 +179,8 @@ impl Stretch {
 }
 
 impl Vocabulary {
-    fn open(path: &Path) -> Result<Self, CorpusError> {
+    /// Reads a file; `boundary` finds the token that ends a document.
+    fn open(path: &Path, boundary: impl FnOnce(&tokenizers::Tokenizer) -> Result<u32, String>) -> Result<Self, CorpusError> {
         let refused = |reason: String| CorpusError::Tokenizer { path: path.into(), reason };
         let size = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?.len();
         if size > LARGEST {
@@ -157,15 +190,19 @@ impl Vocabulary {
         if bytes.starts_with(b"version https://git-lfs") {
             return Err(refused("a pointer of Git LFS in the place of the file: fetch it with `git lfs pull`".to_owned()));
         }
-        let mut tokenizer = tokenizers::Tokenizer::from_bytes(&bytes).map_err(|error| refused(error.to_string()))?;
+        Self::of(&bytes, boundary).map_err(refused)
+    }
+
+    fn of(bytes: &[u8], boundary: impl FnOnce(&tokenizers::Tokenizer) -> Result<u32, String>) -> Result<Self, String> {
+        let mut tokenizer = tokenizers::Tokenizer::from_bytes(bytes).map_err(|error| error.to_string())?;
         // A model that was trained on cut or padded rows must not cut or pad documents.
-        tokenizer.with_truncation(None).map_err(|error| refused(error.to_string()))?;
+        tokenizer.with_truncation(None).map_err(|error| error.to_string())?;
         tokenizer.with_padding(None);
         tokenizer.set_encode_special_tokens(true);
         let largest = tokenizer.get_vocab(true).into_values().max();
-        let size = largest.ok_or_else(|| refused("it has no token".to_owned()))? as usize + 1;
-        let boundary = boundary(&tokenizer, path).map_err(refused)?;
-        Ok(Self { hash: blake3::hash(&bytes), tokenizer, boundary, size })
+        let size = largest.ok_or_else(|| "it has no token".to_owned())? as usize + 1;
+        let boundary = boundary(&tokenizer)?;
+        Ok(Self { hash: blake3::hash(bytes), tokenizer, boundary, size })
     }
 
     fn encode(&self, texts: &[String]) -> Result<Vec<Vec<u32>>, CorpusError> {
@@ -228,7 +265,7 @@ mod tests {
         for (name, text) in beside {
             std::fs::write(folder.join(name), text).expect("writes");
         }
-        Encoder::open(&Tokenizer::File("tokenizer.json".into()), folder)
+        Encoder::open(&Tokenizer::File("tokenizer.json".into()), folder, None)
     }
 
     #[test]

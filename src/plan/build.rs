@@ -70,15 +70,21 @@ impl Builder<'_> {
         let (key, data) = (world.key.clone(), Arc::clone(&world.data));
         let content = world.content().map(str::to_owned);
         let cost = Cost { tokens: world.tokens(), disk: world.tokens().map(|tokens| 2 * tokens), ..Cost::nothing() };
-        let label = format!("corpus {}", data.name);
-        self.lay(&key, cost, || label, Vec::new(), Work::Corpus { data, content });
+        let (label, trained) = (format!("corpus {}", data.name), world.tokenizer());
+        if let Some(tokenizer) = &trained {
+            let (label, work) = (format!("tokenizer of {}", data.name), Work::Tokenizer { data: Arc::clone(&data), content: content.clone() });
+            self.lay(tokenizer, Cost::nothing(), || label, Vec::new(), work);
+        }
+        let needs = trained.into_iter().collect();
+        self.lay(&key, cost, || label, needs, Work::Corpus { data, content });
     }
 
     fn run(&mut self, arm: usize, seed: u64) -> Result<PlannedRun, PlanError> {
         let study = self.study;
         let settled = self.settler.run(arm, seed)?;
         let lessons = self.arms_lessons(arm, &settled, Pass::Lay)?;
-        let mut nodes = vec![self.settler.worlds[settled.world].key.clone()];
+        let world = &self.settler.worlds[settled.world];
+        let mut nodes: Vec<Key> = world.tokenizer().into_iter().chain([world.key.clone()]).collect();
         for key in lessons.iter().flat_map(Lesson::nodes) {
             if !nodes.contains(key) {
                 nodes.push(key.clone());

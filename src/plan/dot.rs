@@ -17,7 +17,7 @@ pub fn dot(plan: &Plan) -> String {
         let style = if shared { ", style=filled, fillcolor=\"#e8eef7\"" } else { "" };
         let label = format!("{}\n{}", node.label, detail(node));
         let shape = match node.work {
-            Work::Corpus { .. } => ", shape=cylinder",
+            Work::Corpus { .. } | Work::Tokenizer { .. } => ", shape=cylinder",
             Work::Probe(_) => ", shape=ellipse",
             Work::Teacher(_) | Work::Checkpoint(_) | Work::TeacherLogits(_) | Work::Phase(_) => "",
         };

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Plan;
+use super::{Plan, key};
 use super::error::PlanError;
 use super::node::{Key, Node, TeacherUse, Work};
 use crate::timeline::Segment;
@@ -23,6 +23,11 @@ pub(super) fn check(plan: &Plan) -> Result<(), PlanError> {
         }
         if !reads(node).into_iter().all(|key| node.needs.contains(key)) {
             return refuse("reads what it does not need");
+        }
+        if let Work::Corpus { data, content } = &node.work
+            && key::tokenizer(data, content.as_deref()).is_some_and(|key| !node.needs.contains(&key))
+        {
+            return refuse("has a tokenizer that it does not need");
         }
         if segment(node).is_some_and(|segment| !sound(segment)) {
             return refuse("has a stack that cannot be");
@@ -58,7 +63,8 @@ pub(super) fn check(plan: &Plan) -> Result<(), PlanError> {
 /// Keys that the work of a node names.
 fn reads(node: &Node) -> Vec<&Key> {
     match &node.work {
-        Work::Corpus { .. } => Vec::new(),
+        // Its tokenizer it does not name.
+        Work::Corpus { .. } | Work::Tokenizer { .. } => Vec::new(),
         Work::Teacher(phase) | Work::Phase(phase) => {
             let teachers = phase.teachers.iter().flat_map(TeacherUse::nodes);
             [&phase.corpus].into_iter().chain(&phase.parent).chain(teachers).collect()
@@ -74,7 +80,7 @@ pub(super) fn segment(node: &Node) -> Option<&Segment> {
     match &node.work {
         Work::Teacher(phase) | Work::Phase(phase) => Some(&phase.segment),
         Work::Probe(probe) => Some(&probe.segment),
-        Work::Corpus { .. } | Work::Checkpoint(_) | Work::TeacherLogits(_) => None,
+        Work::Corpus { .. } | Work::Tokenizer { .. } | Work::Checkpoint(_) | Work::TeacherLogits(_) => None,
     }
 }
 

@@ -24,7 +24,7 @@ impl Inputs {
     pub fn of(node: &Node) -> Self {
         let mut inputs = Self::default();
         match &node.work {
-            Work::Corpus { data, content } => {
+            Work::Corpus { data, content } | Work::Tokenizer { data, content } => {
                 inputs.add("text", content);
                 inputs.add("declaration", &(&data.text, &data.tokenizer, &data.documents, data.holdout));
             }

@@ -39,6 +39,7 @@ pub fn corpus(data: &Data, content: Option<&str>) -> Key {
     }
     let kind = match data.tokenizer {
         Tokenizer::Bytes => "bytes",
+        Tokenizer::Bpe(_) => "bpe",
         Tokenizer::Teacher => "teacher",
         Tokenizer::File(_) => "file",
     };
@@ -47,6 +48,12 @@ pub fn corpus(data: &Data, content: Option<&str>) -> Key {
         None => Which::Absent { text: &data.text, tokenizer: &data.tokenizer },
     };
     hash("corpus", &Of { which, documents: &data.documents, holdout: data.holdout })
+}
+
+/// The training of a corpus' tokenizer, whose size is part of the corpus' content; `None`: it is not trained.
+pub fn tokenizer(data: &Data, content: Option<&str>) -> Option<Key> {
+    let Tokenizer::Bpe(size) = data.tokenizer else { return None };
+    Some(hash("tokenizer", &(size, corpus(data, content))))
 }
 
 /// What a phase takes from a teacher.

@@ -19,7 +19,7 @@ pub fn mermaid(plan: &Plan) -> String {
         let gap = if detail.is_empty() { "" } else { "<br/>" };
         let label = format!("{}{gap}{detail}", escaped(&node.label));
         let (open, close) = match node.work {
-            Work::Corpus { .. } => ("[(\"", "\")]"),
+            Work::Corpus { .. } | Work::Tokenizer { .. } => ("[(\"", "\")]"),
             Work::Probe(_) => ("([\"", "\"])"),
             Work::Teacher(_) | Work::Checkpoint(_) | Work::TeacherLogits(_) | Work::Phase(_) => ("[\"", "\"]"),
         };

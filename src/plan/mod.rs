@@ -37,7 +37,7 @@ pub use build::build;
 pub use cost::Cost;
 pub use error::PlanError;
 pub use inputs::Inputs;
-pub use key::corpus;
+pub use key::{corpus, tokenizer};
 pub use node::{Key, Node};
 pub use run::{Mismatch, PlannedRun, Saved};
 pub use totals::Totals;

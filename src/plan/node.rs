@@ -49,6 +49,13 @@ pub enum Work {
         /// refused. `None`: it was not at hand, and the node cannot run.
         content: Option<String>,
     },
+    /// Trains the tokenizer of a `data` declaration on the training part of its text. The corpus needs it.
+    Tokenizer {
+        /// As for a corpus.
+        data: Arc<Data>,
+        /// As for a corpus, whose content it is.
+        content: Option<String>,
+    },
     /// Trains a teacher from its first step to its last.
     Teacher(Box<Phase>),
     /// Looks at a teacher that others have trained: that its weights are those of the plan, and what it makes of the holdout.
@@ -66,6 +73,7 @@ impl Work {
     pub fn kind(&self) -> &'static str {
         match self {
             Work::Corpus { .. } => "corpus",
+            Work::Tokenizer { .. } => "tokenizer",
             Work::Teacher(_) | Work::Checkpoint(_) => "teacher",
             Work::TeacherLogits(_) => "teacher_logits",
             Work::Phase(_) => "phase",

@@ -38,6 +38,7 @@ pub(super) fn shape_whole(model: &Model) -> String {
 fn own(node: &Node) -> Key {
     match &node.work {
         Work::Corpus { data, content } => key::corpus(data, content.as_deref()),
+        Work::Tokenizer { data, content } => key::tokenizer(data, content.as_deref()).unwrap_or_else(|| key::corpus(data, None)),
         Work::Teacher(phase) => key::phase("teacher", phase, &shape_of(&phase.model, &phase.segment)),
         Work::Checkpoint(checkpoint) => key::checkpoint(checkpoint, &shape_whole(&checkpoint.model)),
         Work::TeacherLogits(logits) => {

@@ -11,7 +11,7 @@ use super::node::Key;
 use crate::budget::tokens::Count;
 use crate::data::facts::{Corpus, CorpusFacts};
 use crate::data::pack::{Shards, Windows};
-use crate::study::{Batch, Data, Holdout, Layout, Model, Shard, Tokenizer, Vocabulary};
+use crate::study::{Batch, Data, Holdout, Layout, Model, Shard, Vocabulary};
 use crate::timeline::{DataPosition, Declared, StepTokens, Timeline};
 
 /// Data and its text.
@@ -45,6 +45,10 @@ impl World {
         };
         let key = key::corpus(data, content(&corpus));
         Ok(Self { data: Arc::clone(data), corpus, key, seen })
+    }
+    /// The node that trains its tokenizer, where one does.
+    pub(super) fn tokenizer(&self) -> Option<Key> {
+        key::tokenizer(&self.data, self.content())
     }
     /// What the text is known by.
     pub(super) fn content(&self) -> Option<&str> {
@@ -106,8 +110,7 @@ impl World {
     pub(super) fn vocabulary(&self) -> Option<usize> {
         match (&self.corpus, &self.data.tokenizer) {
             (Corpus::Known(facts), _) => Some(facts.vocabulary),
-            (Corpus::Absent(_), Tokenizer::Bytes) => Some(Tokenizer::BYTE_VOCABULARY),
-            (Corpus::Absent(_), Tokenizer::Teacher | Tokenizer::File(_)) => None,
+            (Corpus::Absent(_), tokenizer) => tokenizer.size(),
         }
     }
     /// The model with a vocabulary of a known size, as far as it can be known.

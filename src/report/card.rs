@@ -85,6 +85,7 @@ fn rows(exhibit: &Exhibit<'_>, reading: &Reading<'_>) -> Vec<(&'static str, Stri
     rows.push(("data", format!("{}: {documents}, {layout}", data.name)));
     let tokenizer = match &data.tokenizer {
         Tokenizer::Bytes => format!("bytes: tokens 0 to 255, and {} after each document", Tokenizer::BYTE_BOUNDARY),
+        Tokenizer::Bpe(size) => format!("byte-pair encoding of {} tokens, trained on the training part", exact(*size as u64)),
         Tokenizer::File(path) => path.clone(),
         Tokenizer::Teacher => "that of the teacher".to_owned(),
     };

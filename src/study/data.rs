@@ -54,11 +54,13 @@ pub enum Documents {
     Field(String),
 }
 
-/// `tokenizer bytes | teacher | "path/tokenizer.json"`.
+/// `tokenizer bytes | bpe(4_096) | teacher | "path/tokenizer.json"`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Tokenizer {
     /// One token a byte, 0 to 255, and [`Tokenizer::BYTE_BOUNDARY`] after each document.
     Bytes,
+    /// Byte-pair encoding of so many tokens, trained on the training part of the corpus.
+    Bpe(usize),
     /// That of the teacher's checkpoint.
     Teacher,
     /// A `tokenizer.json`, relative to the folder of the `.exp` file.
@@ -68,8 +70,18 @@ pub enum Tokenizer {
 impl Tokenizer {
     /// The token that ends a document under [`Tokenizer::Bytes`].
     pub const BYTE_BOUNDARY: u32 = 256;
+    /// Tokens of the smallest [`Tokenizer::Bpe`]: 256 bytes and the boundary.
+    pub const SMALLEST_BPE: usize = 257;
     /// Vocabulary of [`Tokenizer::Bytes`]: 256 bytes and the boundary.
     pub const BYTE_VOCABULARY: usize = 257;
+    /// Token types, where no file has to say.
+    pub fn size(&self) -> Option<usize> {
+        match self {
+            Tokenizer::Bytes => Some(Self::BYTE_VOCABULARY),
+            Tokenizer::Bpe(size) => Some(*size),
+            Tokenizer::Teacher | Tokenizer::File(_) => None,
+        }
+    }
 }
 
 /// How documents are laid into sequences of `context` tokens.

@@ -40,7 +40,7 @@ impl TrainWorker {
             Work::Checkpoint(checkpoint) => imported::look(device, checkpoint, &self.folder, desk),
             Work::TeacherLogits(cache) => logits::write(device, cache, &self.folder, desk),
             Work::Probe(probe) => crate::probe::run(device, probe, desk),
-            Work::Corpus { .. } => Err(Failure::Input("a corpus is not trained".to_owned())),
+            Work::Corpus { .. } | Work::Tokenizer { .. } => Err(Failure::Input("this worker reads no text".to_owned())),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The program as its user meets it: arguments, streams, exit codes, files.
 
 mod bench;
+mod data;
 mod export;
 mod corpus;
 #[cfg(all(feature = "train", target_os = "linux"))]

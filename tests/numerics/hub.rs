@@ -94,7 +94,7 @@ fn tokens_are_those_of_transformers() {
     }
     let json = std::fs::read(folder("qwen3").join("tokens.json")).expect("reads");
     let texts: Vec<Text> = serde_json::from_slice(&json).expect("texts");
-    let encoder = Encoder::open(&Tokenizer::File("tokenizer.json".into()), &folder("qwen3")).expect("a tokenizer");
+    let encoder = Encoder::open(&Tokenizer::File("tokenizer.json".into()), &folder("qwen3"), None).expect("a tokenizer");
     assert_eq!((encoder.vocabulary(), encoder.boundary()), (300, 0));
     let documents: Vec<String> = texts.iter().map(|text| text.text.clone()).collect();
     let found = encoder.encode(&documents).expect("encodes");

@@ -32,7 +32,7 @@ impl Store {
     fn new(layout: Layout) -> Self {
         let this = Self(tempfile::tempdir().expect("a folder"), RefCell::default());
         let folder = this.folder("corpus");
-        corpus::write(&data(layout), None, this.0.path(), &folder, &mut |_| true).expect("a corpus");
+        corpus::write(&data(layout), None, this.0.path(), None, &folder, &mut |_| true).expect("a corpus");
         this
     }
     fn folder(&self, key: &str) -> PathBuf {

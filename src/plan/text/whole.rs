@@ -43,7 +43,7 @@ pub(super) fn teachers(page: &mut Page, plan: &Plan) {
                 );
                 lines.push(line);
             }
-            Work::Corpus { .. } | Work::Phase(_) | Work::Probe(_) => {}
+            Work::Corpus { .. } | Work::Tokenizer { .. } | Work::Phase(_) | Work::Probe(_) => {}
         }
     }
     if !lines.is_empty() {
