@@ -76,7 +76,8 @@ fn main() {
     let value = |key: &str| words.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let text = folder.path().join("text.txt");
-    let files = value("files").map_or_else(Vec::new, |files| glob::glob(files).expect("a pattern").map_while(Result::ok).collect());
+    let files =
+        value("files").map_or_else(Vec::new, |files| glob::glob(files).expect("a pattern").map_while(Result::ok).collect());
     let bytes = 1_000_000 * value("mb").map_or(200, |mb| mb.parse().expect("a number"));
     write(&text, bytes, &files);
     let tokenizer = match value("tokenizer") {
@@ -103,6 +104,8 @@ fn main() {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default().trim().to_owned();
         let speed = bytes as f64 / 1e6 / seconds;
-        println!(r#"{{"side": "{side}", "seconds": {seconds:.2}, "mb_per_second": {speed:.2}, "tokens": {tokens}, "peak": "{peak}"}}"#);
+        println!(
+            r#"{{"side": "{side}", "seconds": {seconds:.2}, "mb_per_second": {speed:.2}, "tokens": {tokens}, "peak": "{peak}"}}"#
+        );
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Owns the convention: everything in 32-bit floats; a gradient and what the optimizer keeps for each element that learns; for each layer that
 //! gradients reach, what its reverse pass reads (the stream and its norms, queries, keys, values and their sum, the hidden
-//! activations) for every token of a micro-batch, and the logits of a stretch of tokens twice. Scores of attention, the teacher,
-//! the corpus and the allocator's slack are left out. Deliberately knows no engine. Invariant: what does not learn costs nothing but
+//! activations) for every token of a micro-batch, and the logits of a stretch of tokens twice. Scores of attention,
+//! the corpus and the allocator's slack are left out; a teacher that runs beside is [`super::speaking`]'s. Deliberately knows no engine. Invariant: what does not learn costs nothing but
 //! its value.
 
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ impl Memory {
     }
 }
 
-const FLOAT: u64 = 4;
+pub(super) const FLOAT: u64 = 4;
 /// Tokens whose logits are held at a time.
 const LOGITS: u64 = 256;
 
@@ -45,13 +45,7 @@ pub fn estimate(model: &Model, training: &Training, data: &Data, segment: &Segme
     let moments = |spec: &&ParamSpec| training.optimizer.moments(spec.group == Group::Matrix) as u64 * spec.elements();
 
     let tokens = training.batch.micro.min(segment.batch) * segment.context(data) as u64;
-    let [width, heads, kv_heads, head_dim] = [model.width, model.heads, model.kv_heads, model.head_dim].map(|size| size as u64);
-    let hidden = match model.ffn {
-        Ffn::SwiGlu { width } => 3 * width as u64,
-        Ffn::Gelu { width } => 2 * width as u64,
-    };
-    // The stream and a norm of it before each sublayer; q, k, v and the weighted sum; the hidden activations.
-    let layer = 4 * width + (2 * heads + 2 * kv_heads) * head_dim + hidden;
+    let layer = working(model);
     let reached = (segment.depth() - learning::lowest(model, &specs, segment)) as u64;
     let logits = 2 * tokens.min(LOGITS) * vocabulary(model) as u64;
     Memory {
@@ -59,8 +53,18 @@ pub fn estimate(model: &Model, training: &Training, data: &Data, segment: &Segme
         gradients: FLOAT * learning.iter().map(|spec| spec.elements()).sum::<u64>(),
         moments: FLOAT * learning.iter().map(moments).sum::<u64>(),
         // Entry, exit and the layer at work need room of their own.
-        activations: FLOAT * (tokens * (reached * layer + 2 * width) + logits),
+        activations: FLOAT * (tokens * (reached * layer + 2 * model.width as u64) + logits),
     }
+}
+
+/// Floats that a token needs in a layer: the stream and a norm of it before each sublayer; q, k, v and the weighted sum; the hidden
+/// activations.
+pub(super) fn working(model: &Model) -> u64 {
+    let hidden = match model.ffn {
+        Ffn::SwiGlu { width } => 3 * width,
+        Ffn::Gelu { width } => 2 * width,
+    };
+    (4 * model.width + 2 * (model.heads + model.kv_heads) * model.head_dim + hidden) as u64
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Fault, Manner, Outcome, Which, load, output, story};
-use crate::data::{Corpus, bpe};
 use crate::data::tokenize::Encoder;
+use crate::data::{Corpus, bpe};
 use crate::export::{Trained, Words, Written, write};
 use crate::plan::node::{Key, Phase, Work};
 use crate::plan::{Plan, PlannedRun};

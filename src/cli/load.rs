@@ -10,6 +10,7 @@ use crate::data::corpus::Part;
 use crate::data::{self, Reach};
 use crate::plan::{self, Plan};
 use crate::run::Store;
+use crate::run::history::History;
 use crate::source::{Source, World};
 use crate::study::{Data, Study};
 
@@ -80,7 +81,8 @@ fn planned(study: &Study, file: &Path, store: &Store) -> Result<Plan, Fault> {
         let corpus = data::Corpus::open(&store.node(&plan::corpus(data, Some(content)))).ok()?;
         Some([Part::Train, Part::Holdout].map(|part| corpus.documents(part).to_vec()))
     };
-    let facts = data::gather(study, &folder_of(file), &Reach { written: &written, most_bytes: None });
+    let mut facts = data::gather(study, &folder_of(file), &Reach { written: &written, most_bytes: None });
+    facts.seconds = History::of(store).seconds();
     plan::build(study, &facts).map_err(|error| Fault::Input(format!("`{}` cannot be planned: {error}", study.name)))
 }
 

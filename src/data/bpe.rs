@@ -6,8 +6,8 @@
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
 
-use tokenizers::models::bpe::{BPE, BpeTrainer};
 use tokenizers::models::TrainerWrapper;
+use tokenizers::models::bpe::{BPE, BpeTrainer};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::{AddedToken, Tokenizer};
 

@@ -1,5 +1,6 @@
-//! What a plan has to be told about the world: plain types, filled in by [`super::gather()`].
+//! What a plan has to be told about the world: plain types, filled in by [`super::gather()`] and, where something has run, by the store.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -15,8 +16,8 @@ pub struct Facts {
     pub checkpoints: Vec<(String, Found<Checkpoint>)>,
     /// One entry for each file that a model of the study starts from.
     pub starts: Vec<(String, Found<Weights>)>,
-    /// FLOPs per second of this machine; `None` leaves times unknown.
-    pub flops_per_second: Option<f64>,
+    /// Seconds that finished nodes took, by their keys; without any that the plan knows, times stay unknown.
+    pub seconds: BTreeMap<String, f64>,
 }
 
 /// A corpus as far as it is known.

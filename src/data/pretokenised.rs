@@ -164,8 +164,8 @@ fn described(header: &str) -> Result<(usize, Option<u64>), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::documents::tests::{all, of_files};
     use super::super::documents::PART;
+    use super::super::documents::tests::{all, of_files};
     use super::*;
 
     const SPELLING: Spelling = Spelling { vocabulary: 257, boundary: 256 };
@@ -225,8 +225,13 @@ mod tests {
     fn what_does_not_fit_is_said() {
         let said = |name: &str, bytes: &[u8], spelling| read(name, bytes, spelling).expect_err("refused");
         let tokens = bytes(&[5, 300], two);
-        assert_eq!(said("a.bin", &tokens, Some(SPELLING)), "`a.bin` is damaged: token 1 is 300, and the tokenizer has 257 (0 to 256)");
-        assert!(said("a.bin", &tokens[..3], Some(Spelling { vocabulary: 400, boundary: 0 })).contains("in the middle of a token"));
+        assert_eq!(
+            said("a.bin", &tokens, Some(SPELLING)),
+            "`a.bin` is damaged: token 1 is 300, and the tokenizer has 257 (0 to 256)"
+        );
+        assert!(
+            said("a.bin", &tokens[..3], Some(Spelling { vocabulary: 400, boundary: 0 })).contains("in the middle of a token")
+        );
         assert!(said("a.bin", &tokens, None).contains("a tokenizer can be trained on text alone"));
         assert!(said("a.npy", &tokens, Some(SPELLING)).contains("cut short"));
         assert!(said("a.npy", &[0; 200], Some(SPELLING)).contains("no NumPy array"));

@@ -14,7 +14,7 @@ use super::run::PlannedRun;
 use super::settle::{Settled, Settler};
 use super::teach::{Lesson, Pass, Teachers};
 use super::totals::Totals;
-use super::{Plan, gate, key, measure, warn};
+use super::{Plan, gate, key, measure, pace, warn};
 use crate::data::facts::Facts;
 use crate::study::Study;
 
@@ -22,7 +22,6 @@ use crate::study::Study;
 pub fn build(study: &Study, facts: &Facts) -> Result<Plan, PlanError> {
     let mut builder = Builder {
         study,
-        speed: facts.flops_per_second,
         settler: Settler::new(study, facts),
         graph: Graph::default(),
         teachers: Teachers::default(),
@@ -39,6 +38,7 @@ pub fn build(study: &Study, facts: &Facts) -> Result<Plan, PlanError> {
     for (arm, seed) in all() {
         runs.push(builder.run(arm, seed)?);
     }
+    pace::tell(&mut builder.graph, &facts.seconds);
     let warnings = warn::warnings(study, facts, &builder.settler.worlds, &runs, &builder.graph);
     let totals = Totals::of(&builder.graph, &runs);
     let plan = Plan { study: study.clone(), runs, graph: builder.graph, totals, warnings };
@@ -54,14 +54,13 @@ pub(super) struct Builder<'a> {
     pub(super) graph: Graph,
     /// How many more there may be.
     pub(super) evaluations: u64,
-    speed: Option<f64>,
 }
 
 impl Builder<'_> {
     /// Lays a node, unless it is there.
     pub(super) fn lay(&mut self, key: &Key, cost: Cost, label: impl FnOnce() -> String, needs: Vec<Key>, work: Work) {
         if !self.graph.has(key) {
-            self.graph.add(Node { key: key.clone(), label: label(), needs, work }, cost.timed(self.speed));
+            self.graph.add(Node { key: key.clone(), label: label(), needs, work }, cost);
         }
     }
 
@@ -72,7 +71,8 @@ impl Builder<'_> {
         let cost = Cost { tokens: world.tokens(), disk: world.tokens().map(|tokens| 2 * tokens), ..Cost::nothing() };
         let (label, trained) = (format!("corpus {}", data.name), world.tokenizer());
         if let Some(tokenizer) = &trained {
-            let (label, work) = (format!("tokenizer of {}", data.name), Work::Tokenizer { data: Arc::clone(&data), content: content.clone() });
+            let (label, work) =
+                (format!("tokenizer of {}", data.name), Work::Tokenizer { data: Arc::clone(&data), content: content.clone() });
             self.lay(tokenizer, Cost::nothing(), || label, Vec::new(), work);
         }
         let needs = trained.into_iter().collect();
@@ -174,11 +174,11 @@ impl Builder<'_> {
             let key = key::phase("phase", &phase, &shape);
             if !self.graph.has(&key) {
                 let price = self.settler.price(&settled.model, &recipe.training, &recipe.data, segment, read);
-                let flops_teacher = lessons.iter().map(|lesson| lesson.beside(&mut self.settler, segment, read)).sum();
+                let price = self.taught(price, lessons, (&recipe.training, &recipe.data, segment), read);
                 let taught = phase.teachers.iter().flat_map(TeacherUse::nodes).cloned();
                 let needs = [corpus.clone()].into_iter().chain(taught).chain(parent).collect();
                 let label = || format!("phase {number} of {name}, seed {seed}");
-                self.lay(&key, Cost { flops_teacher, ..price }, label, needs, Work::Phase(Box::new(phase)));
+                self.lay(&key, price, label, needs, Work::Phase(Box::new(phase)));
             }
             phases.push(key);
         }

@@ -39,7 +39,7 @@ pub struct Cost {
     pub memory: Option<u64>,
     /// Bytes that stay in the store.
     pub disk: Option<u64>,
-    /// Wall-clock in seconds: a rough estimate.
+    /// Wall-clock in seconds: what it took, or a rough estimate by what others took.
     pub seconds: Option<f64>,
 }
 
@@ -63,11 +63,6 @@ impl Cost {
     /// FLOPs of students and teachers.
     pub fn flops(&self) -> Option<f64> {
         Some(self.flops_student_with_head? + self.flops_teacher?)
-    }
-    /// With the wall-clock at a speed that has been measured.
-    pub(super) fn timed(self, flops_per_second: Option<f64>) -> Self {
-        let seconds = self.flops().zip(flops_per_second.filter(|speed| *speed > 0.0)).map(|(flops, speed)| flops / speed);
-        Self { seconds, ..self }
     }
 }
 

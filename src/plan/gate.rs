@@ -5,9 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Plan, key};
 use super::error::PlanError;
 use super::node::{Key, Node, TeacherUse, Work};
+use super::{Plan, key};
 use crate::timeline::Segment;
 
 /// Refuses a plan that contradicts itself.

@@ -48,6 +48,10 @@ impl Graph {
     pub(super) fn all(&self) -> impl Iterator<Item = &(Node, Cost)> {
         self.graph.node_weights()
     }
+    /// As [`Graph::all`], to say more of what they cost.
+    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut (Node, Cost)> {
+        self.graph.node_weights_mut()
+    }
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.graph.node_count()

@@ -17,6 +17,7 @@ mod measure;
 mod memo;
 pub mod mermaid;
 pub mod node;
+mod pace;
 mod proof;
 pub mod run;
 mod settle;

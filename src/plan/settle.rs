@@ -17,6 +17,7 @@ use super::world::World;
 use crate::budget::hub;
 use crate::budget::matching;
 use crate::budget::params::{FirstValue, parameters};
+use crate::budget::speaking;
 use crate::budget::tokens::{Count, Counter};
 use crate::budget::transition::{self, Row, Transition};
 use crate::data::facts::{Checkpoint, Corpus, Facts, Found};
@@ -52,6 +53,7 @@ pub(super) struct Settler<'a> {
     prices: Memo<Cost>,
     forwards: Memo<f64>,
     sizes: Memo<(u64, u64, u64)>,
+    residents: Memo<u64>,
     settled: BTreeMap<(usize, u64), Rc<Settled>>,
 }
 
@@ -71,6 +73,7 @@ impl<'a> Settler<'a> {
             prices: Memo::default(),
             forwards: Memo::default(),
             sizes: Memo::default(),
+            residents: Memo::default(),
             settled: BTreeMap::new(),
         }
     }
@@ -194,6 +197,11 @@ impl Settler<'_> {
         Ok(one)
     }
 
+    /// A model that others have made; equal models are one.
+    pub(super) fn theirs(&mut self, model: &Model) -> Arc<Model> {
+        self.models.get(model, || Arc::new(model.clone()))
+    }
+
     /// A model that starts from a file, with the hash of its weights.
     fn started(&self, model: Arc<Model>) -> Result<Arc<Model>, PlanError> {
         let Init::From { file, content: None } = &model.init else { return Ok(model) };
@@ -300,6 +308,11 @@ impl Settler<'_> {
     pub(super) fn forward(&mut self, model: &Arc<Model>, read: &Count) -> f64 {
         let of = (Arc::as_ptr(model).addr(), read.sequences, read.tokens);
         self.forwards.get(&of, || cost::forward(model, read))
+    }
+
+    /// Bytes of a whole model that speaks about so many tokens at a time. The model is one that lives as long as this.
+    pub(super) fn resident(&mut self, model: &Arc<Model>, tokens: u64) -> u64 {
+        self.residents.get(&(Arc::as_ptr(model).addr(), tokens), || speaking::resident(model, tokens))
     }
 }
 

@@ -15,6 +15,7 @@ use super::proof;
 use super::settle::{Settled, Settler};
 use crate::budget::hub;
 use crate::budget::params::{FirstValue, ParamSpec, parameters, vocabulary, whole};
+use crate::budget::speaking::{resident, streamed, together};
 use crate::budget::tokens::Count;
 use crate::data::facts::Found;
 use crate::study::{
@@ -122,7 +123,7 @@ impl Lesson {
         })
     }
     /// FLOPs of the teacher beside a student that reads so much.
-    pub(super) fn beside(&self, settler: &mut Settler<'_>, segment: &Segment, read: Option<&Count>) -> Option<f64> {
+    fn beside(&self, settler: &mut Settler<'_>, segment: &Segment, read: Option<&Count>) -> Option<f64> {
         let is_cached = self.cache != Cache::None && self.node().is_some();
         if is_cached { Some(0.0) } else { self.online(settler, segment, read) }
     }
@@ -132,6 +133,13 @@ impl Lesson {
             _ if !self.speaks(segment) => Some(0.0),
             TeacherAt::Absent(_) => None,
             TeacherAt::Node { model, .. } => read.map(|read| settler.forward(model, read)),
+        }
+    }
+    /// Bytes of the teacher beside a student with so many tokens at a time; one that is not at hand is left out.
+    fn memory_beside(&self, settler: &mut Settler<'_>, segment: &Segment, tokens: u64) -> u64 {
+        match &self.known.at {
+            TeacherAt::Node { model, .. } if self.speaks(segment) && self.cache == Cache::None => settler.resident(model, tokens),
+            TeacherAt::Node { .. } | TeacherAt::Absent(_) => 0,
         }
     }
     /// Temperatures at which a run hears its logits, each with the shards that it reaches.
@@ -183,6 +191,21 @@ fn inherits(student: &Model, teacher: &str, its: &Model) -> Result<(), PlanError
 }
 
 impl Builder<'_> {
+    /// The price of training with what the teachers take that run beside it.
+    pub(super) fn taught(
+        &mut self,
+        price: Cost,
+        lessons: &[Lesson],
+        (training, data, segment): (&Training, &Data, &Segment),
+        read: Option<&Count>,
+    ) -> Cost {
+        let tokens = training.batch.micro.min(segment.batch) * segment.context(data) as u64;
+        let settler = &mut self.settler;
+        let beside: u64 = lessons.iter().map(|lesson| lesson.memory_beside(settler, segment, tokens)).sum();
+        let flops_teacher = lessons.iter().map(|lesson| lesson.beside(settler, segment, read)).sum();
+        Cost { flops_teacher, memory: price.memory.map(|own| own + beside), ..price }
+    }
+
     /// What the runs of an arm have from its teachers.
     pub(super) fn arms_lessons(&mut self, arm: usize, settled: &Settled, pass: Pass) -> Result<Vec<Lesson>, PlanError> {
         let recipe = &self.study.arms[arm].recipe;
@@ -276,7 +299,8 @@ impl Builder<'_> {
                     fits(&declared)
                         .map_err(|reason| refused(format!("`{folder}` is not of the model `{}`: {reason}", declared.name)))?;
                 }
-                (Arc::new(found.model.clone()), Some(found.weights.content.clone()))
+                let (model, content) = (found.model.clone(), found.weights.content.clone());
+                (self.settler.theirs(&model), Some(content))
             }
             Some(Found::Broken(reason)) => return Err(refused(reason.clone())),
             Some(Found::Absent(_)) | None => match declared {
@@ -297,6 +321,7 @@ impl Builder<'_> {
             let cost = Cost {
                 flops_teacher: held.as_ref().map(|held| self.settler.forward(&model, held)),
                 params_total: size_of(&model),
+                memory: held.map(|held| streamed(&model, checkpoint.data.context, held.sequences)),
                 ..Cost::nothing()
             };
             let label = || format!("teacher {}", teacher.name);
@@ -350,14 +375,9 @@ impl Builder<'_> {
             let key = key::phase("teacher", &phase, &shape);
             if pass == Pass::Lay && !self.graph.has(&key) {
                 let price = self.settler.price(&model, training, data, segment, read.as_ref());
-                let beside: Option<f64> =
-                    lessons.iter().map(|lesson| lesson.beside(&mut self.settler, segment, read.as_ref())).sum();
-                let cost = Cost {
-                    flops_student: Some(0.0),
-                    flops_student_with_head: Some(0.0),
-                    flops_teacher: price.flops_student_with_head.zip(beside).map(|(own, beside)| own + beside),
-                    ..price
-                };
+                let price = self.taught(price, &lessons, (training, data, segment), read.as_ref());
+                let cost =
+                    Cost { flops_student: Some(0.0), flops_student_with_head: Some(0.0), flops_teacher: price.flops(), ..price };
                 let taught = phase.teachers.iter().flat_map(TeacherUse::nodes).cloned();
                 let needs = [corpus.clone()].into_iter().chain(taught).collect();
                 self.lay(&key, cost, || format!("teacher {}", teacher.name), needs, Work::Teacher(Box::new(phase)));
@@ -388,13 +408,16 @@ impl Builder<'_> {
         let key = key::logits(&of.corpus, &of.data, &of.teacher, of.cache, of.temperature, shards);
         if !self.graph.has(&key) {
             let covered = self.settler.worlds[world].covered(shards, batch);
-            let each = match of.cache {
-                Cache::Top(top) if top < vocabulary(&of.model) => 8 * top as u64 + 4,
-                Cache::Top(_) | Cache::All | Cache::None => 4 * vocabulary(&of.model) as u64,
-            };
+            let (size, context) = (vocabulary(&of.model), of.data.context);
+            let each = Cache::bytes(of.cache.kept(size), size) as u64;
             let cost = Cost {
                 flops_teacher: covered.as_ref().map(|covered| self.settler.forward(&of.model, covered)),
-                disk: covered.map(|covered| covered.sequences * of.data.context as u64 * each),
+                params_total: size_of(&of.model),
+                memory: match of.folder {
+                    Some(_) => covered.as_ref().map(|covered| streamed(&of.model, context, covered.sequences)),
+                    None => Some(resident(&of.model, (together(context) * context) as u64)),
+                },
+                disk: covered.map(|covered| covered.sequences * context as u64 * each),
                 ..Cost::nothing()
             };
             let needs = vec![of.corpus.clone(), of.teacher.clone()];

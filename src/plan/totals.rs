@@ -39,7 +39,12 @@ pub struct Totals {
 
 impl Totals {
     pub(super) fn of(graph: &Graph, runs: &[PlannedRun]) -> Self {
-        let all = || graph.all().filter(|(node, _)| !matches!(node.work, Work::Corpus { .. } | Work::Tokenizer { .. })).map(|(_, cost)| cost);
+        let all = || {
+            graph
+                .all()
+                .filter(|(node, _)| !matches!(node.work, Work::Corpus { .. } | Work::Tokenizer { .. }))
+                .map(|(_, cost)| cost)
+        };
         let once = graph.all().filter(|(node, _)| matches!(node.work, Work::Teacher(_) | Work::Checkpoint(_)));
         let once: Vec<&Cost> = once.map(|(_, cost)| cost).collect();
         let own = runs.iter().flat_map(|run| &run.phases).filter_map(|key| graph.cost(key));

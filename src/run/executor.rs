@@ -248,6 +248,7 @@ impl Run<'_> {
             State::Absent => self.history.why_absent(store, node),
         };
         let folder = store.begin(&node.key, lock)?;
+        let from_start = std::fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_none());
         listener.started(node, &why);
         let began = Instant::now();
         let mut tokens = 0;
@@ -265,7 +266,7 @@ impl Run<'_> {
                 }
                 let seconds = began.elapsed().as_secs_f64();
                 let (key, kind, label) = (node.key.clone(), node.work.kind().to_owned(), node.label.clone());
-                store.remember(&Line { key, kind, label, seconds, tokens, inputs: Inputs::of(node) });
+                store.remember(&Line { key, kind, label, seconds, tokens, from_start, inputs: Inputs::of(node) });
                 listener.finished(node, seconds);
                 Ok(Attempt::Done)
             }

@@ -1,7 +1,8 @@
 //! What was done in a store, and so why a node will run.
 //!
 //! Owns `history.jsonl`: a line for each node that was finished, with its label, its inputs and its wall-clock. It is of this machine and no
-//! part of any result: where it is lost, nodes are called new that are not. Invariant: reading it writes nothing.
+//! part of any result: where it is lost, nodes are called new that are not, and
+//! plans know no times. Invariant: reading it writes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,6 +28,9 @@ pub struct Line {
     pub seconds: f64,
     /// Real tokens that were worked on meanwhile.
     pub tokens: u64,
+    /// Whether nothing of it was there when it was taken up.
+    #[serde(default)]
+    pub from_start: bool,
     /// What it was made from.
     pub inputs: Inputs,
 }
@@ -37,6 +41,7 @@ pub struct History {
     keys: BTreeSet<Key>,
     /// By kind and label, the oldest first.
     named: BTreeMap<(String, String), Vec<(Key, Inputs)>>,
+    seconds: BTreeMap<String, f64>,
 }
 
 impl History {
@@ -44,11 +49,18 @@ impl History {
     pub fn of(store: &Store) -> Self {
         let mut history = Self::default();
         for text in store.history(READ_BACK).lines() {
-            let Ok(Line { key, kind, label, inputs, .. }) = serde_json::from_str(text) else { continue };
+            let Ok(Line { key, kind, label, inputs, seconds, from_start, .. }) = serde_json::from_str(text) else { continue };
+            if from_start {
+                history.seconds.insert(key.0.clone(), seconds);
+            }
             history.keys.insert(key.clone());
             history.named.entry((kind, label)).or_default().push((key, inputs));
         }
         history
+    }
+    /// Seconds that nodes took when they were last done from their start, by their keys.
+    pub fn seconds(self) -> BTreeMap<String, f64> {
+        self.seconds
     }
     /// What is to be done about a node, at a glance: see [`Store::glance`].
     pub fn why(&self, store: &Store, node: &Node) -> Why {

@@ -61,3 +61,18 @@ pub enum Cache {
     /// The K most likely tokens; the missing mass is one more outcome.
     Top(usize),
 }
+
+impl Cache {
+    /// How many of so many token types it keeps; `None`: all.
+    pub fn kept(self, vocabulary: usize) -> Option<usize> {
+        match self {
+            Cache::Top(top) if top < vocabulary => Some(top),
+            Cache::Top(_) | Cache::None | Cache::All => None,
+        }
+    }
+    /// Bytes for a token, of which `top` of so many types are kept: their numbers, their log-probabilities and that of the rest, each in four;
+    /// or the log-probabilities of all.
+    pub fn bytes(top: Option<usize>, vocabulary: usize) -> usize {
+        4 * top.map_or(vocabulary, |top| 2 * top + 1)
+    }
+}

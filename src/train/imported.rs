@@ -5,9 +5,10 @@ use std::path::Path;
 
 use super::metrics::Metrics;
 use super::phase::only;
-use super::streamed::{Streamed, batches, grouped};
+use super::streamed::{Streamed, batches};
 use crate::budget::hub::names;
 use crate::budget::params::vocabulary;
+use crate::budget::speaking::grouped;
 use crate::data::hub::{Hub, HubError, Tensors, Values};
 use crate::data::{Batch, Reader};
 use crate::plan::node::Checkpoint;

@@ -3,7 +3,7 @@
 //! Files: `logits.json` (a [`LogitsHeader`]), `train.logits` and `holdout.logits`: for each sequence in the order of its index, for each of
 //! `context` positions (zeros where padded) little-endian either V log-probabilities as f32, or K tokens as u32 and K + 1
 //! log-probabilities as f32, the last that of all other tokens together. Invariant: a cache is refused under any other vocabulary,
-//! context, truncation or temperature than its own.
+//! context, truncation or temperature than its own, and before it is trusted its teacher is asked again about some of its sequences.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Seek, SeekFrom, Write};
@@ -13,10 +13,11 @@ use std::path::Path;
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 
-use super::streamed::{Streamed, batches, grouped};
+use super::streamed::{Streamed, batches};
 use super::teacher::OnlineTeacher;
-use super::{disk, imported, refused, together};
+use super::{disk, imported, refused};
 use crate::budget::params::vocabulary;
+use crate::budget::speaking::{grouped, together};
 use crate::data::corpus::Part;
 use crate::data::{Batch, Reader};
 use crate::plan::node::TeacherLogits;
@@ -36,6 +37,8 @@ pub struct LogitsHeader {
     pub context: usize,
     /// K, below V; `None` keeps all.
     pub top: Option<usize>,
+    /// What becomes of the mass of the tokens that are not kept.
+    pub missing: Missing,
     /// Softening.
     pub temperature: f64,
     /// Sequences of the training part.
@@ -44,9 +47,17 @@ pub struct LogitsHeader {
     pub holdout: u64,
 }
 
+/// How the mass of tokens that are not kept is treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Missing {
+    /// All of them are one more outcome.
+    OneOutcome,
+}
+
 impl LogitsHeader {
     fn token_bytes(&self) -> usize {
-        4 * self.top.map_or(self.vocabulary, |top| 2 * top + 1)
+        Cache::bytes(self.top, self.vocabulary)
     }
     fn sequence_bytes(&self) -> usize {
         self.context * self.token_bytes()
@@ -69,15 +80,22 @@ pub struct Logits {
 }
 
 impl Logits {
-    /// Opens the cache in `folder` for a model of `vocabulary` under a loss of `temperature`.
-    pub fn open(folder: &Path, vocabulary: usize, context: usize, temperature: f64) -> Result<Self, Failure> {
+    /// Opens the cache in `folder` for a model of `vocabulary` under a loss of `temperature`; `cache` says what it has to keep.
+    pub fn open(folder: &Path, vocabulary: usize, context: usize, cache: Cache, temperature: f64) -> Result<Self, Failure> {
         let damaged = |what: String| Failure::Input(format!("the cache of the teacher's logits is damaged: {what}"));
         let text = std::fs::read(folder.join(HEADER)).map_err(disk("cannot read the cache of the teacher's logits"))?;
         let header: LogitsHeader = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
-        if (header.vocabulary, header.context, header.temperature) != (vocabulary, context, temperature) {
+        let own = (header.vocabulary, header.context, header.top, header.temperature);
+        let wanted = (vocabulary, context, cache.kept(vocabulary), temperature);
+        if own != wanted {
+            let told = |(vocabulary, context, top, temperature): (usize, usize, Option<usize>, f64)| {
+                let kept = top.map_or_else(|| "all tokens".to_owned(), |top| format!("{top} tokens"));
+                format!("{kept} of {vocabulary} at temperature {temperature} in sequences of {context}")
+            };
             return Err(Failure::Input(format!(
-                "the cache of the teacher's logits has vocabulary {}, context {} and temperature {}, expected {vocabulary}, {context} and {temperature}",
-                header.vocabulary, header.context, header.temperature
+                "the cache of the teacher's logits keeps {}, expected {}",
+                told(own),
+                told(wanted)
             )));
         }
         let map = |name: &str, sequences: u64| -> Result<Option<Mmap>, Failure> {
@@ -259,10 +277,8 @@ pub(super) fn write<D: Home>(device: &D, node: &TeacherLogits, lies: &Path, desk
     let header = LogitsHeader {
         vocabulary,
         context: node.data.context,
-        top: match node.cache {
-            Cache::Top(top) => Some(top.min(vocabulary)),
-            Cache::None | Cache::All => None,
-        },
+        top: node.cache.kept(vocabulary),
+        missing: Missing::OneOutcome,
         temperature: node.temperature,
         train,
         holdout: reader.holdout_sequences(),
@@ -316,7 +332,7 @@ pub(super) fn write<D: Home>(device: &D, node: &TeacherLogits, lies: &Path, desk
         sample.dedup();
         sample.retain(|sequence| *sequence < total);
         let group: Vec<Batch> = sample.iter().map(|sequence| read(part, *sequence..*sequence + 1)).collect();
-        let cache = Logits::open(&folder, header.vocabulary, header.context, header.temperature)?;
+        let cache = Logits::open(&folder, header.vocabulary, header.context, node.cache, header.temperature)?;
         let mut rows = group.iter().flat_map(|batch| (0..batch.context).map(|position| (batch.sequences[0], position)));
         let mut apart = 0.0f64;
         let spoken = speaker.speak(device, &group, node.temperature, desk.stop, |logs| {

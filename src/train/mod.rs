@@ -25,7 +25,7 @@ pub use crate::run::record::CHECKPOINT;
 pub use checkpoint::{Checkpoint, CheckpointError, Meta};
 pub(crate) use evaluate::counted;
 pub use evaluate::{Evaluation, evaluate};
-pub use logits::{Logits, LogitsHeader, truncate};
+pub use logits::{Logits, LogitsHeader, Missing, truncate};
 pub use loss::{Term, terms};
 pub use optimizer::{Moments, Optimizer};
 pub use sets::Learning;

@@ -326,7 +326,7 @@ fn open_teacher<D: Home>(
     }
     let mut caches = Vec::with_capacity(teacher.logits.len());
     for (temperature, key) in &teacher.logits {
-        caches.push((*temperature, Logits::open(&(desk.finished)(key), own, phase.data.context, *temperature)?));
+        caches.push((*temperature, Logits::open(&(desk.finished)(key), own, phase.data.context, teacher.cache, *temperature)?));
     }
     Ok(Teacher::Cached(caches))
 }

@@ -7,8 +7,9 @@ use std::ops::Range;
 
 use super::step::in_vocabulary;
 use super::teacher::speak;
-use super::{imported, refused, together};
+use super::{imported, refused};
 use crate::budget::params::{ParamSpec, parameters, tied, whole};
+use crate::budget::speaking::together;
 use crate::data::Batch;
 use crate::data::hub::Tensors;
 use crate::model::{Network, Params};
@@ -16,17 +17,6 @@ use crate::run::worker::{Failure, Stop};
 use crate::study::Model;
 use crate::tensor::{Home, Matrix, NoneTape, Param};
 use crate::timeline::LayerId;
-
-/// Bytes of the streams of a group: a layer is read again for every 64 MiB of them, 4,096 tokens at a width of 4,096, which takes a
-/// twentieth of the time that they compute (an assumption about the disk: a gigabyte a second).
-const GROUP: usize = 64 << 20;
-
-/// Sequences of `context` tokens that are worked on while a layer is at hand: whole batches. A function of the model and the context alone.
-pub(super) fn grouped(model: &Model, context: usize) -> u64 {
-    let batch = together(context);
-    let most = GROUP / (4 * model.width * context).max(1);
-    (most / batch * batch).max(batch) as u64
-}
 
 /// A group in batches.
 pub(super) fn batches(group: Range<u64>, context: usize) -> impl Iterator<Item = Range<u64>> {

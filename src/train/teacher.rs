@@ -7,6 +7,7 @@ use super::logits::Logits;
 use super::step::in_vocabulary;
 use super::{Checkpoint, imported, refused};
 use crate::budget::params::{parameters, whole};
+use crate::budget::speaking::ROWS;
 use crate::data::Batch;
 use crate::data::corpus::Part;
 use crate::model::{Network, Params, Without};
@@ -45,9 +46,6 @@ impl<E: Real, D: Device<E>> Said<E, D> {
         }
     }
 }
-
-/// Tokens whose logits are held at a time, as in the fused loss: under a vocabulary of 151,936 they take 156 MB.
-const ROWS: usize = 256;
 
 /// A model that only speaks.
 #[derive(Debug)]

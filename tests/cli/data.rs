@@ -54,7 +54,10 @@ fn a_tokenizer_is_trained_before_its_corpus() {
     {
         bench.says(0, &["run", "study.exp"]);
         let again = bench.json(0, &["plan", "study.exp", "--format", "json"]);
-        assert_eq!((&again["nodes"][1]["cost"]["tokens"], &again["totals"]["nodes_cached"]), (&tokens, &again["totals"]["nodes"]));
+        assert_eq!(
+            (&again["nodes"][1]["cost"]["tokens"], &again["totals"]["nodes_cached"]),
+            (&tokens, &again["totals"]["nodes"])
+        );
         let arm = again["arms"][0]["name"].as_str().expect("a name");
         bench.says(0, &["export", "study.exp", arm, "--to", "out"]);
         assert!(bench.path().join("out/tokenizer.json").exists());

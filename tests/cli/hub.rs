@@ -134,6 +134,10 @@ fn a_model_starts_from_a_file_of_others() {
     std::fs::write(bench.path().join("study.exp"), text.replace("from \"qwen3/model", "from \"first")).expect("writes");
     let named = bench.json(0, &["plan", "study.exp", "--format", "json"]);
     assert_eq!(named["arms"][0]["nodes"], before["arms"][0]["nodes"]);
+    // Other weights of the same name are not.
+    edit(bench.path().join("first.safetensors"), |bytes| *bytes.last_mut().expect("bytes") ^= 1);
+    let other = bench.json(0, &["plan", "study.exp", "--format", "json"]);
+    assert_ne!(other["arms"][0]["nodes"], before["arms"][0]["nodes"]);
     // Half the layers of another width are not.
     let wide = text.replace("swiglu(48)", "swiglu(40)");
     std::fs::write(bench.path().join("study.exp"), wide).expect("writes");
@@ -272,6 +276,16 @@ fn folders_that_cannot_be_used_say_why_before_anything_runs() {
         },
         Fault {
             folder: "qwen3",
+            make: |folder| {
+                edit(folder.join("config.json"), |text| {
+                    let changed = String::from_utf8_lossy(text).replace("\"vocab_size\": 300", "\"vocab_size\": 9999999");
+                    *text = changed.into_bytes();
+                })
+            },
+            said: "has shape [300, 32], expected [9999999, 32]",
+        },
+        Fault {
+            folder: "qwen3",
             make: |folder| std::fs::remove_file(folder.join("config.json")).expect("removes"),
             said: "config.json`: it is missing",
         },
@@ -293,6 +307,15 @@ fn folders_that_cannot_be_used_say_why_before_anything_runs() {
         for verb in ["plan", "run"] {
             let heard = refused(&bench, 2, &[verb, "study.exp"]);
             assert!(heard.contains(said), "{verb}: {heard}");
+        }
+        // Nothing is allocated by what a file claims: little memory is enough to refuse it.
+        #[cfg(target_os = "linux")]
+        {
+            let run = "ulimit -v 524288; exec \"$0\" plan study.exp";
+            let mut shell = std::process::Command::new("sh");
+            let output = shell.current_dir(bench.path()).args(["-c", run, env!("CARGO_BIN_EXE_xrun")]).output().expect("sh runs");
+            let heard = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.code() == Some(2) && heard.contains(said), "in 512 MiB: {heard}");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The program as its user meets it: arguments, streams, exit codes, files.
 
 mod bench;
+mod corpus;
 mod data;
 mod export;
-mod corpus;
 #[cfg(all(feature = "train", target_os = "linux"))]
 mod faults;
 mod filled;
@@ -15,3 +15,7 @@ mod report;
 mod run;
 #[cfg(feature = "train")]
 mod store;
+#[cfg(all(feature = "train", target_os = "linux"))]
+mod streamed;
+#[cfg(all(feature = "train", target_os = "linux"))]
+mod teacher;

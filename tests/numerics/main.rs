@@ -3,11 +3,13 @@
 
 mod batches;
 mod build;
+mod caches;
 mod factors;
 mod fused;
 mod gradients;
 mod growth;
 mod hub;
+mod inherits;
 mod kills;
 mod library;
 mod losses;

@@ -21,21 +21,21 @@ use xrun::study::{
 };
 use xrun::tensor::Composed;
 use xrun::timeline::{DataPosition, FirstValues, Frozen, LayerId, NewLayer, RateFormula, Segment};
-use xrun::train::{Checkpoint, Logits, State, TrainWorker};
+use xrun::train::{Checkpoint, State, TrainWorker};
 
 use crate::build::*;
 
-/// A store without locks: a folder a node; and the segments that led to each phase.
-struct Store(tempfile::TempDir, RefCell<BTreeMap<Key, Vec<Segment>>>);
+/// A store without locks: a folder a node; and the segments that led to each phase. Models of others lie in `tests/reference/hub`.
+pub struct Store(tempfile::TempDir, RefCell<BTreeMap<Key, Vec<Segment>>>);
 
 impl Store {
-    fn new(layout: Layout) -> Self {
+    pub fn new(layout: Layout) -> Self {
         let this = Self(tempfile::tempdir().expect("a folder"), RefCell::default());
         let folder = this.folder("corpus");
         corpus::write(&data(layout), None, this.0.path(), None, &folder, &mut |_| true).expect("a corpus");
         this
     }
-    fn folder(&self, key: &str) -> PathBuf {
+    pub fn folder(&self, key: &str) -> PathBuf {
         let folder = self.0.path().join(key);
         std::fs::create_dir_all(&folder).expect("a folder");
         folder
@@ -49,7 +49,7 @@ impl Store {
         self.1.borrow_mut().insert(Key(key.into()), course);
         Work::Phase(phase)
     }
-    fn work(&self, key: &str, work: Work, stop: Option<u64>, save_every: Duration) -> Result<Outcome, Failure> {
+    pub fn work(&self, key: &str, work: Work, stop: Option<u64>, save_every: Duration) -> Result<Outcome, Failure> {
         self.attempt(key, self.planned(key, work), stop, save_every)
     }
     /// Works on a node; stops after `stop` reports of progress, 0: from the beginning.
@@ -64,15 +64,16 @@ impl Store {
         };
         let finished = |key: &Key| self.folder(&key.0);
         let mut desk = Desk { folder: &folder, finished: &finished, stop: Stop::of(&stopped), save_every, tell: &mut tell };
-        TrainWorker::default().work(&node, &mut desk)
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/hub");
+        TrainWorker { folder, ..TrainWorker::default() }.work(&node, &mut desk)
     }
-    fn done(&self, key: &str, work: Work) -> BTreeMap<String, u64> {
+    pub fn done(&self, key: &str, work: Work) -> BTreeMap<String, u64> {
         match self.work(key, work, None, Duration::from_secs(3600)).expect("it works") {
             Outcome::Done(counts) => counts,
             Outcome::Interrupted => panic!("nobody asked"),
         }
     }
-    fn files(&self, key: &str) -> BTreeMap<String, Vec<u8>> {
+    pub fn files(&self, key: &str) -> BTreeMap<String, Vec<u8>> {
         let entries = std::fs::read_dir(self.folder(key)).expect("a folder");
         entries
             .map(|entry| entry.expect("an entry").path())
@@ -92,7 +93,7 @@ fn name(path: &Path) -> String {
     path.file_name().and_then(|name| name.to_str()).expect("a name").to_owned()
 }
 
-fn data(layout: Layout) -> Data {
+pub fn data(layout: Layout) -> Data {
     Data {
         name: "tales".into(),
         doc: None,
@@ -367,17 +368,23 @@ fn distillation_online_and_from_a_cache() {
         temperature: 2.0,
         shards: 1,
     };
-    store.done("all", Work::TeacherLogits(Box::new(cache(Cache::All))));
-    store.done("top", Work::TeacherLogits(Box::new(cache(Cache::Top(257)))));
-    store.done("some", Work::TeacherLogits(Box::new(cache(Cache::Top(8)))));
+    let kind = |key: &str| match key {
+        "all" => Cache::All,
+        "top" => Cache::Top(257),
+        _ => Cache::Top(8),
+    };
+    for key in ["all", "top", "some"] {
+        store.done(key, Work::TeacherLogits(Box::new(cache(kind(key)))));
+    }
     let student = |logits: Option<&str>| {
         let mut model = bytes(post(), 2);
         (model.embedding, model.head) = (Embedding::Teacher { frozen: true }, Embedding::Teacher { frozen: false });
         let mut phase = phase(model, segment(2, 0..4, 1e-2), mixed(), None);
         phase.segment.frozen.embedding = true;
         let at = TeacherAt::Node { node: Key("teacher".into()), model: big.clone(), folder: None };
+        let cache = logits.map_or(Cache::None, kind);
         let logits = logits.map(|key| (2.0, Key(key.into()))).into_iter().collect();
-        phase.teachers = vec![TeacherUse { name: "big".into(), at, cache: Cache::All, logits }];
+        phase.teachers = vec![TeacherUse { name: "big".into(), at, cache, logits }];
         phase.measures.push((Metric::Kl, vec![0, 4]));
         Work::Phase(Box::new(phase))
     };
@@ -426,22 +433,24 @@ fn distillation_online_and_from_a_cache() {
     let failure = learn("no_squares", squares(), Some("all")).expect_err("no logits").to_string();
     assert_eq!(failure, "the loss compares logits, and the teacher's cache keeps probabilities");
 
-    // A cache is read under its own temperature, context and vocabulary, or not at all.
-    let open = |vocabulary, context, temperature| {
-        Logits::open(&store.folder("some"), vocabulary, context, temperature).map(|_| ()).map_err(|failure| failure.to_string())
-    };
-    assert_eq!(open(257, 16, 2.0), Ok(()));
-    let has = "the cache of the teacher's logits has vocabulary 257, context 16 and temperature 2, expected";
-    assert_eq!(open(257, 16, 1.0), Err(format!("{has} 257, 16 and 1")));
-    assert_eq!(open(258, 16, 2.0), Err(format!("{has} 258, 16 and 2")));
-    assert_eq!(open(257, 32, 2.0), Err(format!("{has} 257, 32 and 2")));
-
     // Stopped in the middle and gone on with: the same bytes.
     let again = || Work::TeacherLogits(Box::new(cache(Cache::Top(8))));
     let outcome = store.work("again", again(), Some(1), Duration::ZERO).expect("it stops");
     assert_eq!(outcome, Outcome::Interrupted);
     store.done("again", again());
     assert!(store.files("again") == store.files("some"));
+
+    // What was written before is asked about again: a cache that says something else is no cache.
+    let outcome = store.work("forged", again(), Some(1), Duration::ZERO).expect("it stops");
+    assert_eq!(outcome, Outcome::Interrupted);
+    let path = store.folder("forged").join("train.logits");
+    let mut bytes = std::fs::read(&path).expect("a part of it");
+    // The likeliest token of the first position is made ten times as likely.
+    let log = f32::from_le_bytes(bytes[32..36].try_into().expect("four bytes")) + 2.3;
+    bytes[32..36].copy_from_slice(&log.to_le_bytes());
+    std::fs::write(&path, bytes).expect("writes");
+    let failure = store.work("forged", again(), None, Duration::ZERO).expect_err("it is not trusted").to_string();
+    assert!(failure.starts_with("the teacher says something else when it is asked again: by 2."), "{failure}");
 }
 
 /// The probes of a checkpoint, in the order of [`ProbeKind::ALL`].

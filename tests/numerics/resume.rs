@@ -43,9 +43,11 @@ pub struct Everything;
 impl Worker for Everything {
     fn work(&self, node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
         match &node.work {
-            Work::Corpus { data, content } => corpus::write(data, content.as_deref(), desk.folder, None, desk.folder, &mut |_| true)
-                .map(|_| Outcome::Done(BTreeMap::new()))
-                .map_err(|error| Failure::Input(error.to_string())),
+            Work::Corpus { data, content } => {
+                corpus::write(data, content.as_deref(), desk.folder, None, desk.folder, &mut |_| true)
+                    .map(|_| Outcome::Done(BTreeMap::new()))
+                    .map_err(|error| Failure::Input(error.to_string()))
+            }
             _ => TrainWorker::default().work(node, desk),
         }
     }

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use xrun::budget::speaking::{resident, together};
+use xrun::data::facts::Corpus;
 use xrun::plan::node::Work;
-use xrun::plan::{Plan, Why, build};
+use xrun::plan::{Key, Plan, Why, build};
 use xrun::study::{
-    Action, Cache, Embedding, EventSpec, Loss, LossTerm, Measure, Metric, Model, Moment, Study, Teacher, TeacherSource, Training,
-    Vocabulary,
+    Action, Cache, Data, Embedding, EventSpec, Layout, Loss, LossTerm, Measure, Metric, Model, Moment, Shard, Study, Teacher,
+    TeacherSource, Tokenizer, Training, Vocabulary,
 };
 
 use super::plan;
@@ -99,7 +101,94 @@ fn a_cache_reaches_as_far_as_any_arm_reads_and_its_reach_changes_no_phase() {
     assert_ne!(near.runs[0].phases, far.runs[0].phases);
     assert_eq!(near.cost(&near.runs[0].phases[0]).expect("a cost").flops_teacher, Some(0.0));
     let text = xrun::plan::text::text(&near, &|_| Why::New, false);
-    assert!(text.contains("logits of big: the 8 most likely tokens at temperature 2, 1 shard and the holdout"), "{text}");
+    let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = "logits of big: the 8 most likely tokens, the rest as one outcome, at temperature 2, 1 shard and the holdout";
+    assert!(said.contains(expected), "{text}");
+}
+
+/// A cache is known by teacher, tokens, windows, K and temperature, and by no name and no student.
+#[test]
+fn a_cache_is_known_by_what_is_in_it() {
+    let key = |study: &Study, content: &str| {
+        let mut facts = facts(&study.arms[0].recipe.data);
+        for (_, corpus) in &mut facts.corpora {
+            if let Corpus::Known(known) = corpus {
+                known.content = content.to_owned();
+            }
+        }
+        let plan = build(study, &facts).expect("a plan");
+        let logits: Vec<_> = plan.nodes().into_iter().filter(|node| node.work.kind() == "teacher_logits").collect();
+        assert_eq!(logits.len(), 1);
+        logits[0].key.clone()
+    };
+    let windows = |change: fn(&mut Data)| {
+        let mut study = taught(trained(Cache::Top(8)));
+        let mut data = (*study.arms[0].recipe.data).clone();
+        change(&mut data);
+        let data = Arc::new(data);
+        study.arms.iter_mut().for_each(|arm| arm.recipe.data = Arc::clone(&data));
+        key(&study, "0123")
+    };
+    let of = |teacher: Teacher| key(&taught(teacher), "0123");
+    let base = of(trained(Cache::Top(8)));
+    let mut other = taught(trained(Cache::Top(8)));
+    for arm in &mut other.arms {
+        arm.recipe.model = Arc::new(Model { layers: 3, width: 12, head_dim: 6, ..(*arm.recipe.model).clone() });
+    }
+    assert_eq!(key(&other, "0123"), base);
+    assert_eq!(windows(|data| data.name = "renamed".to_owned()), base);
+    let others = [
+        base,
+        of(named("big", 31, Cache::Top(8), vec![])),
+        key(&taught(trained(Cache::Top(8))), "4567"),
+        windows(|data| data.tokenizer = Tokenizer::File("tokenizer.json".to_owned())),
+        windows(|data| data.context = 4),
+        windows(|data| data.layout = Layout::Padded),
+        windows(|data| data.shard = Shard::Tokens(320)),
+        of(trained(Cache::Top(7))),
+        of(trained(Cache::All)),
+        key(&taught_by(&[trained(Cache::Top(8))], &[1.0]), "0123"),
+    ];
+    assert_eq!(others.iter().collect::<BTreeSet<_>>().len(), others.len());
+}
+
+/// A teacher that runs beside takes memory beside; its cache takes what the teacher takes; and times are those of what has run.
+#[test]
+fn teachers_are_priced() {
+    let memory = |plan: &Plan, key: &Key| plan.cost(key).expect("a cost").memory.expect("known");
+    let online = plan(&taught(trained(Cache::None)));
+    let cached = plan(&taught(trained(Cache::Top(8))));
+    let teacher = online.runs[0].teachers[0].1.clone().expect("a teacher");
+    let logits = cached.nodes().into_iter().find(|node| node.work.kind() == "teacher_logits").expect("a cache").key.clone();
+    let Work::Teacher(phase) = &online.node(&teacher).expect("a node").work else { panic!("a teacher") };
+    let alone = memory(&cached, &cached.runs[0].phases[0]);
+    let beside = memory(&online, &online.runs[0].phases[0]) - alone;
+    let tokens = |sequences: u64| sequences * 8;
+    let recipe = &online.study.arms[0].recipe;
+    assert_eq!(beside, resident(&phase.model, tokens(recipe.training.batch.micro.min(recipe.training.batch.sequences))));
+    assert_eq!(memory(&cached, &logits), resident(&phase.model, tokens(together(8) as u64)));
+    let cost = cached.cost(&logits).expect("a cost");
+    assert_eq!((cost.seconds, cached.totals.seconds), (None, None));
+
+    // One teacher has taken ten seconds: whatever trains goes at its speed, and so does its cache until a cache has been filled.
+    let study = taught(trained(Cache::Top(8)));
+    let with = |seconds: &[(&Key, f64)]| {
+        let mut facts = facts(&study.arms[0].recipe.data);
+        facts.seconds = seconds.iter().map(|(key, seconds)| (key.0.clone(), *seconds)).collect();
+        build(&study, &facts).expect("a plan")
+    };
+    let seconds = |plan: &Plan, key: &Key| plan.cost(key).expect("a cost").seconds.expect("known");
+    let flops = |key: &Key| cached.cost(key).expect("a cost").flops().expect("known");
+    let near = |seen: f64, wanted: f64| assert!((seen / wanted - 1.0).abs() < 1e-12, "{seen} and {wanted}");
+    let timed = with(&[(&teacher, 10.0)]);
+    let phase = &timed.runs[0].phases[0];
+    assert_eq!(seconds(&timed, &teacher), 10.0);
+    near(seconds(&timed, phase), 10.0 * flops(phase) / flops(&teacher));
+    near(seconds(&timed, &logits), 10.0 * flops(&logits) / flops(&teacher));
+    assert!(timed.totals.seconds > Some(10.0));
+    let timed = with(&[(&teacher, 10.0), (&logits, 3.0)]);
+    assert_eq!(seconds(&timed, &logits), 3.0);
+    near(seconds(&timed, phase), 10.0 * flops(phase) / flops(&teacher));
 }
 
 fn named(name: &str, steps: u64, cache: Cache, teachers: Vec<Arc<Teacher>>) -> Teacher {

@@ -32,13 +32,14 @@ pub(super) fn teachers(page: &mut Page, plan: &Plan) {
             }
             Work::TeacherLogits(logits) => {
                 let kept = match logits.cache {
-                    Cache::Top(top) => format!("the {top} most likely tokens"),
+                    Cache::Top(top) => format!("the {top} most likely tokens, the rest as one outcome,"),
                     Cache::All | Cache::None => "all tokens".to_owned(),
                 };
                 let (shards, spent) = (many(logits.shards, "shard"), flops(cost.flops_teacher));
-                let (size, temperature) = (bytes(cost.disk), logits.temperature);
+                let (size, memory, temperature) = (bytes(cost.disk), bytes(cost.memory), logits.temperature);
+                let how = if logits.folder.is_some() { ", layer by layer" } else { "" };
                 let line = format!(
-                    "{}: {kept} at temperature {temperature}, {shards} and the holdout, {size}, {spent} FLOPs",
+                    "{}: {kept} at temperature {temperature}, {shards} and the holdout, {size}, {spent} FLOPs{how} in {memory} of memory",
                     node.label
                 );
                 lines.push(line);
@@ -88,8 +89,10 @@ pub(super) fn totals(page: &mut Page, plan: &Plan, whys: &[Why]) {
     }
     page.line(&format!("  memory  about {} for the largest node", bytes(totals.memory)));
     page.line(&format!("  disk    about {}", bytes(totals.disk)));
-    let seconds =
-        totals.seconds.map_or_else(|| "unknown".to_owned(), |seconds| format!("about {}, one node at a time", time(seconds)));
+    let seconds = totals.seconds.map_or_else(
+        || "unknown until something of it has run here".to_owned(),
+        |seconds| format!("about {}, one node at a time, at the speed of what has run here", time(seconds)),
+    );
     page.line(&format!("  time    {seconds}"));
 }
 
