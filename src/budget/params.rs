@@ -400,7 +400,7 @@ fn streams(equation: &Equation) -> impl Iterator<Item = &Stream> {
 }
 
 /// Visits a stream depth first, left to right, inputs before what reads them.
-fn walk<'a>(stream: &'a Stream, visit: &mut impl FnMut(&'a Stream)) {
+pub(super) fn walk<'a>(stream: &'a Stream, visit: &mut impl FnMut(&'a Stream)) {
     match stream {
         Stream::X | Stream::Embedded | Stream::Bound(_) => {}
         Stream::Norm { input, .. }

@@ -3,7 +3,7 @@
 //! Owns both, so that what a plan states is what a run does. Left out are the corpus, the program itself and the allocator's slack, as in
 //! [`super::memory`]. Invariant: the memory of a model whose layers are streamed does not depend on how many it has, nor on how much it reads.
 
-use super::memory::{FLOAT, working};
+use super::memory::FLOAT;
 use super::params::{ParamSpec, parameters, tied, vocabulary, whole};
 use crate::study::{Ffn, Model};
 
@@ -63,9 +63,14 @@ fn joined(model: &Model) -> u64 {
     (model.width * ((model.heads + 2 * model.kv_heads) * model.head_dim + inward)) as u64
 }
 
-/// Floats of a layer at work: its input twice, its output, and what runs between them.
+/// Floats of a layer at work: its input twice, its output, and what runs between them: the stream and a norm of it before each sublayer;
+/// q, k, v and the weighted sum; the hidden activations.
 fn at_work(model: &Model, tokens: u64) -> u64 {
-    tokens * (working(model) + 3 * model.width as u64)
+    let hidden = match model.ffn {
+        Ffn::SwiGlu { width } => 3 * width,
+        Ffn::Gelu { width } => 2 * width,
+    };
+    tokens * (7 * model.width + 2 * (model.heads + model.kv_heads) * model.head_dim + hidden) as u64
 }
 
 fn logits(model: &Model) -> u64 {

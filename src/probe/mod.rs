@@ -48,8 +48,9 @@ pub fn run<D: Home>(device: &D, probe: &Probe, desk: &mut Desk<'_>) -> Result<Ou
     checkpoint
         .check(&parameters(&probe.model, stack, block_ends))
         .map_err(|error| input(format!("the checkpoint of the phase does not fit its model: {error}")))?;
-    let state: State<f32, D> = State::load(device, &checkpoint)?;
-    let network = Network::new(&probe.model, stack, block_ends, &state.params, checkpoint.meta.step);
+    let step = checkpoint.meta.step;
+    let state: State<f32, D> = State::load(device, checkpoint)?;
+    let network = Network::new(&probe.model, stack, block_ends, &state.params, step);
     let view = View { device, network, batch: reader.probe_batch(probe.sequences, probe.tokens as usize), stop: desk.stop };
     let record = match probe.kind {
         ProbeKind::BoundaryRms => boundary_rms::probe(&view)?,

@@ -3,11 +3,7 @@
 use dfdx::prelude::*;
 
 use super::operations::{AttentionWeights, FfnWeights, NormRule, NormWeights};
-use super::update::Updated;
-use super::{
-    Divergence, Fault, Matrix, Operations, Param, Real, Rows, Scalar, Targets, TeacherRows, Unspoken, Update, Vector, attention,
-    loss, update,
-};
+use super::{Divergence, Fault, Matrix, Operations, Real, Rows, Scalar, Targets, TeacherRows, Unspoken, Vector, attention, loss};
 
 /// Operations made of dfdx's own.
 #[derive(Debug, Clone, Copy, Default)]
@@ -234,15 +230,5 @@ impl<E: Real, D: super::Device<E>> Operations<E, D> for Composed {
             Some(sum) => Ok(sum),
             None => D::default().try_zeros(),
         }
-    }
-
-    fn update(
-        &self,
-        weight: &Param<E, D>,
-        kept: &[Param<E, D>],
-        gradient: &Param<E, D>,
-        by: &Update,
-    ) -> Result<Updated<Param<E, D>>, Fault<D>> {
-        update::update(weight, kept, gradient, by)
     }
 }

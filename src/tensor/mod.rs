@@ -26,7 +26,7 @@ pub use device::{Device, Fault, Home, Matrix, Param, Real, Scalar, Tensor3, Vect
 pub use dfdx::prelude::Cuda;
 pub use dfdx::prelude::{Cpu, Gradients, NoneTape, OwnedTape, Tape};
 pub use fused::Fused;
-pub use operations::{AttentionWeights, FfnWeights, Heads, NormRule, NormWeights, Operations, Term};
+pub use operations::{AttentionWeights, FfnWeights, Heads, Moved, NormRule, NormWeights, Operations, Term};
 pub use program::{Action, Instruction, Program};
 pub use rows::{Rows, Targets, TeacherRows, Unspoken};
 pub use update::{Rule, Update};

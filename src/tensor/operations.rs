@@ -3,7 +3,7 @@
 use dfdx::prelude::{Gradients, NoneTape, Tape};
 
 use super::program::{self, Program};
-use super::update::{Update, Updated};
+use super::update::{Update, update};
 use super::{Device, Divergence, Fault, Matrix, Param, Real, Rows, Scalar, Targets, TeacherRows, Unspoken, Vector};
 
 /// What a norm does before weight and shift.
@@ -254,12 +254,28 @@ pub trait Operations<E: Real, D: Device<E>>: Copy + Default + 'static {
             .sum()
     }
 
-    /// One update: the new parameter, and what is kept of its past. Nothing changes in place, so that a step can be taken back.
-    fn update(
-        &self,
-        weight: &Param<E, D>,
-        kept: &[Param<E, D>],
-        gradient: &Param<E, D>,
-        update: &Update,
-    ) -> Result<Updated<Param<E, D>>, Fault<D>>;
+    /// One update of every parameter of a step; either all of them or, on a failure, none.
+    ///
+    /// Here all new values exist before the first old one goes, which an implementation that cannot fail need not do.
+    fn update(&self, moves: &mut [Moved<'_, E, D>]) -> Result<(), Fault<D>> {
+        let updated: Result<Vec<_>, _> = moves.iter().map(|one| update(one.weight, one.kept, one.gradient, &one.by)).collect();
+        for (one, (weight, kept)) in moves.iter_mut().zip(updated?) {
+            *one.weight = weight;
+            one.kept.iter_mut().zip(kept).for_each(|(old, new)| *old = new);
+        }
+        Ok(())
+    }
+}
+
+/// A parameter that moves in a step.
+#[derive(Debug)]
+pub struct Moved<'a, E: Real, D: Device<E>> {
+    /// Itself.
+    pub weight: &'a mut Param<E, D>,
+    /// What is kept of its past: as many tensors of its shape as its rule keeps.
+    pub kept: &'a mut [Param<E, D>],
+    /// Its gradient.
+    pub gradient: &'a Param<E, D>,
+    /// How it moves.
+    pub by: Update,
 }

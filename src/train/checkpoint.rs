@@ -2,16 +2,19 @@
 //!
 //! Tensors: each parameter by its name; what the optimizer keeps of it as `adam.m/NAME` and `adam.v/NAME`, or, where that is one tensor, as
 //! `momentum/NAME`. Metadata: one entry `xrun`, JSON of [`Meta`]
-//! (one entry, because safetensors keeps metadata in a map without order). Invariant: a file appears whole or not at all, and nothing of it
-//! is used before names, shapes and types are those expected.
+//! (one entry, because safetensors keeps metadata in a map without order). Invariants: a file appears whole or not at all, and nothing of it
+//! is used before names, shapes and types are those expected; besides the tensors themselves, one at a time is held, reading and writing.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use indexmap::IndexMap;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use memmap2::Mmap;
+use safetensors::tensor::{Dtype, SafeTensors, TensorInfo};
+use safetensors::{SafeTensorError, View};
 use serde::{Deserialize, Serialize};
 
 use crate::budget::params::ParamSpec;
@@ -77,35 +80,21 @@ pub enum CheckpointError {
 impl Checkpoint {
     /// Writes it to `folder/name`: whole after a kill at any moment, or as it was before.
     pub fn save(&self, folder: &Path, name: &str) -> Result<(), CheckpointError> {
-        let params = self.params.iter().map(|(name, values)| (name.clone(), values));
-        let moments = self.moments.iter().flat_map(|(name, kept)| {
-            let kinds: &[&str] = if kept.len() == 1 { &[MOMENTUM] } else { &ADAM };
-            kinds.iter().zip(kept).map(move |(kind, kept)| (format!("{kind}{name}"), kept))
-        });
-        let tensors: Vec<(String, &[usize], Vec<u8>)> = params
-            .chain(moments)
-            .map(|(name, (shape, values))| {
-                (name, shape.as_slice(), values.iter().flat_map(|value| value.to_le_bytes()).collect())
-            })
-            .collect();
-        let mut views = Vec::new();
-        for (name, shape, data) in &tensors {
-            views.push((name.as_str(), TensorView::new(Dtype::F32, shape.to_vec(), data).map_err(damaged)?));
-        }
-        let meta = serde_json::to_string(&self.meta).map_err(damaged)?;
-        let file = safetensors::serialize(views, Some(HashMap::from([(ENTRY.to_owned(), meta)]))).map_err(damaged)?;
-        let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
-        temporary.write_all(&file)?;
-        temporary.as_file().sync_all()?;
-        temporary.persist(folder.join(name)).map_err(|error| error.error)?;
-        File::open(folder)?.sync_all()?;
-        Ok(())
+        let moments = self.moments.iter().map(|(name, kept)| (name, kept.as_slice()));
+        write(self.params.iter(), moments, &self.meta, folder, name)
     }
 
     /// Reads `path`, trusting nothing.
     pub fn load(path: &Path) -> Result<Self, CheckpointError> {
-        let bytes = std::fs::read(path)?;
-        let (_, header) = SafeTensors::read_metadata(&bytes).map_err(damaged)?;
+        let mut file = File::open(path)?;
+        // An empty file cannot be mapped.
+        let (start, header) = match file.metadata()?.len() {
+            0 => SafeTensors::read_metadata(&[]),
+            // SAFETY: what is mapped is read in this expression and never kept as a reference; checkpoints are written under another
+            // name and then renamed, never changed or cut where they lie.
+            _ => SafeTensors::read_metadata(&unsafe { Mmap::map(&file) }?),
+        }
+        .map_err(damaged)?;
         let meta = header.metadata().as_ref().and_then(|entries| entries.get(ENTRY));
         let meta = meta.ok_or_else(|| CheckpointError::Damaged("it is not a checkpoint of xrun".to_owned()))?;
         let meta: Meta = serde_json::from_str(meta).map_err(damaged)?;
@@ -113,12 +102,11 @@ impl Checkpoint {
             let (found, known) = (meta.version, Meta::VERSION);
             return Err(CheckpointError::Damaged(format!("its layout has version {found}, this program reads {known}")));
         }
-        let file = SafeTensors::deserialize(&bytes).map_err(damaged)?;
         let mut params = IndexMap::new();
         let mut moments: IndexMap<String, Vec<Values>> = IndexMap::new();
         let mut second = IndexMap::new();
-        for (name, view) in file.iter() {
-            let values = values(name, &view)?;
+        for (name, info) in header.tensors() {
+            let values = values(&name, info, &mut file, SIZE + start as u64)?;
             let [momentum, m, v] = [MOMENTUM, ADAM[0], ADAM[1]].map(|kind| name.strip_prefix(kind));
             if let Some(name) = momentum.or(m) {
                 if moments.insert(name.to_owned(), vec![values]).is_some() {
@@ -130,7 +118,7 @@ impl Checkpoint {
             } else if let Some(name) = v {
                 second.insert(name.to_owned(), Some(values));
             } else {
-                params.insert(name.to_owned(), values);
+                params.insert(name, values);
             }
         }
         params.sort_unstable_keys();
@@ -169,13 +157,82 @@ impl Checkpoint {
     }
 }
 
-/// The float32 values of a tensor; any other type is refused.
-fn values(name: &str, view: &TensorView<'_>) -> Result<Values, CheckpointError> {
-    if view.dtype() != Dtype::F32 {
-        return Err(CheckpointError::Damaged(format!("`{name}` is {:?}, expected F32", view.dtype())));
+/// Bytes of a file before its header: the header's length.
+const SIZE: u64 = 8;
+
+/// The float32 values of a tensor; any other type is refused. `start`: where the file's data begins; its header has been held against
+/// its length.
+fn values(name: &str, info: &TensorInfo, file: &mut File, start: u64) -> Result<Values, CheckpointError> {
+    if info.dtype != Dtype::F32 {
+        return Err(CheckpointError::Damaged(format!("`{name}` is {:?}, expected F32", info.dtype)));
     }
-    let values = view.data().chunks_exact(4).map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
-    Ok((view.shape().to_vec(), values.collect()))
+    let (first, end) = info.data_offsets;
+    let mut bytes = vec![0; end - first];
+    file.seek(SeekFrom::Start(start + first as u64))?;
+    file.read_exact(&mut bytes)?;
+    let values = bytes.chunks_exact(4).map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+    Ok((info.shape.clone(), values.collect()))
+}
+
+/// What a checkpoint can keep as a tensor.
+pub(super) trait Kept {
+    /// Sides.
+    fn sides(&self) -> Vec<usize>;
+    /// Values in row-major order.
+    fn floats(&self) -> Cow<'_, [f32]>;
+}
+
+impl Kept for Values {
+    fn sides(&self) -> Vec<usize> {
+        self.0.clone()
+    }
+    fn floats(&self) -> Cow<'_, [f32]> {
+        Cow::Borrowed(&self.1)
+    }
+}
+
+/// A tensor that is asked for its values when they are written.
+struct Late<'a, K>(&'a K, Vec<usize>);
+
+impl<K: Kept> View for Late<'_, K> {
+    fn dtype(&self) -> Dtype {
+        Dtype::F32
+    }
+    fn shape(&self) -> &[usize] {
+        &self.1
+    }
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Owned(self.0.floats().iter().flat_map(|value| value.to_le_bytes()).collect())
+    }
+    fn data_len(&self) -> usize {
+        4 * self.1.iter().product::<usize>()
+    }
+}
+
+/// Writes parameters, and what is kept of each, to `folder/name`: whole after a kill at any moment, or as it was before.
+pub(super) fn write<'a, K: Kept + 'a>(
+    params: impl Iterator<Item = (&'a String, &'a K)>,
+    moments: impl Iterator<Item = (&'a String, &'a [K])>,
+    meta: &Meta,
+    folder: &Path,
+    name: &str,
+) -> Result<(), CheckpointError> {
+    let moments = moments.flat_map(|(name, kept)| {
+        let kinds: &[&str] = if kept.len() == 1 { &[MOMENTUM] } else { &ADAM };
+        kinds.iter().zip(kept).map(move |(kind, kept)| (format!("{kind}{name}"), kept))
+    });
+    let tensors = params.map(|(name, param)| (name.clone(), param)).chain(moments);
+    let tensors = tensors.map(|(name, tensor)| (name, Late(tensor, tensor.sides())));
+    let entries = HashMap::from([(ENTRY.to_owned(), serde_json::to_string(meta).map_err(damaged)?)]);
+    let temporary = tempfile::NamedTempFile::new_in(folder)?.into_temp_path();
+    safetensors::serialize_to_file(tensors, Some(entries), &temporary).map_err(|error| match error {
+        SafeTensorError::IoError(error) => CheckpointError::Io(error),
+        error => damaged(error),
+    })?;
+    File::open(&temporary)?.sync_all()?;
+    temporary.persist(folder.join(name)).map_err(|error| error.error)?;
+    File::open(folder)?.sync_all()?;
+    Ok(())
 }
 
 fn damaged(error: impl std::fmt::Display) -> CheckpointError {
@@ -184,6 +241,8 @@ fn damaged(error: impl std::fmt::Display) -> CheckpointError {
 
 #[cfg(test)]
 mod tests {
+    use safetensors::tensor::TensorView;
+
     use super::*;
     use crate::budget::params::{FirstValue, Group};
 

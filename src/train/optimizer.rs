@@ -1,16 +1,20 @@
 //! The optimizer, with state and step count for each parameter.
 //!
 //! Owns which rule a parameter moves by, and what is kept of it. Invariants: a parameter without gradient neither decays nor moves; a new
-//! or reset parameter's first update is that of a fresh optimizer, whatever the run's step; all parameters of a step are computed before
-//! the first is replaced.
+//! or reset parameter's first update is that of a fresh optimizer, whatever the run's step; a step's parameters move all of them or none.
+
+use std::collections::HashMap;
 
 use indexmap::IndexMap;
 
 use super::Checkpoint;
+use super::checkpoint::Values;
+use super::step::param;
 use crate::budget::params::Group;
 use crate::model::Params;
+use crate::run::worker::Failure;
 use crate::study;
-use crate::tensor::{Device, Fault, Operations, Param, Real, Rule, Update};
+use crate::tensor::{Device, Fault, Moved, Operations, Param, Real, Rule, Update};
 
 /// Optimizer state of one parameter.
 #[derive(Debug, Clone)]
@@ -19,6 +23,13 @@ pub struct Moments<E: Real, D: Device<E>> {
     pub kept: Vec<Param<E, D>>,
     /// t: updates so far.
     pub updates: u64,
+}
+
+impl<E: Real, D: Device<E>> Moments<E, D> {
+    /// From what a checkpoint keeps of a parameter.
+    pub(super) fn load(device: &D, kept: Vec<Values>, updates: u64) -> Result<Self, Failure> {
+        Ok(Self { kept: kept.into_iter().map(|values| param(device, values)).collect::<Result<_, _>>()?, updates })
+    }
 }
 
 /// The rule of a step.
@@ -53,33 +64,39 @@ impl Optimizer {
         groups: &IndexMap<String, Group>,
         (lr, scale): (f64, f64),
     ) -> Result<(), Fault<D>> {
-        let (decay, decay_all) = self.rule.decay();
-        let mut updated = Vec::with_capacity(gradients.len());
+        let mut fresh = Vec::new();
         for (name, gradient) in gradients {
-            let weight = &params.0[name];
-            let group = groups.get(name).copied();
-            let fresh;
-            let (kept, before) = match moments.get(name) {
-                Some(state) => (&state.kept, state.updates),
-                None => {
-                    let zeros = (0..self.rule.moments(group == Some(Group::Matrix))).map(|_| weight.zeros_like());
-                    fresh = zeros.collect::<Result<_, _>>()?;
-                    (&fresh, 0)
-                }
-            };
-            let decays = decay_all || group.is_some_and(decays);
-            let decay = if decays { decay } else { 0.0 };
-            let update = Update { rule: rule(self.rule, group), lr, decay, scale, number: before + 1 };
-            let (weight, kept) = O::default().update(weight, kept, gradient, &update)?;
-            updated.push((name, weight, Moments { kept, updates: before + 1 }));
-        }
-        for (name, weight, state) in updated {
-            params.0[name] = weight;
-            if !state.kept.is_empty() {
-                moments.insert(name.clone(), state);
+            let count = self.rule.moments(groups.get(name) == Some(&Group::Matrix));
+            if count > 0 && !moments.contains_key(name) {
+                let zeros = (0..count).map(|_| gradient.zeros_like());
+                fresh.push((name.clone(), Moments { kept: zeros.collect::<Result<_, _>>()?, updates: 0 }));
             }
         }
-        Ok(())
+        let before = moments.len();
+        moments.extend(fresh);
+        let (decay, decay_all) = self.rule.decay();
+        let mut states: HashMap<&str, &mut Moments<E, D>> =
+            moments.iter_mut().map(|(name, kept)| (name.as_str(), kept)).collect();
+        let mut moves = Vec::with_capacity(gradients.len());
+        for (name, weight) in &mut params.0 {
+            let Some(gradient) = gradients.get(name) else { continue };
+            let group = groups.get(name).copied();
+            let decay = if decay_all || group.is_some_and(decays) { decay } else { 0.0 };
+            let (kept, updates) = match states.remove(name.as_str()) {
+                Some(state) => (state.kept.as_mut_slice(), state.updates),
+                None => (&mut [][..], 0),
+            };
+            let by = Update { rule: rule(self.rule, group), lr, decay, scale, number: updates + 1 };
+            moves.push(Moved { weight, kept, gradient, by });
+        }
+        let done = O::default().update(&mut moves);
+        if done.is_err() {
+            moments.truncate(before);
+        }
+        for name in gradients.keys().filter(|_| done.is_ok()) {
+            moments.get_mut(name).into_iter().for_each(|state| state.updates += 1);
+        }
+        done
     }
 }
 

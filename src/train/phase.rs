@@ -102,7 +102,8 @@ impl<'a, D: Home> Run<'a, D> {
                     trained_layer_tokens: count("trained_layer_tokens"),
                 };
                 let metrics = Metrics::open(desk.folder, partial.meta.metrics_bytes)?;
-                (State::load(device, &partial)?, partial.meta.step, counts, metrics)
+                let step = partial.meta.step;
+                (State::load(device, partial)?, step, counts, metrics)
             }
             None => {
                 let parent = match &phase.parent {
@@ -120,7 +121,7 @@ impl<'a, D: Home> Run<'a, D> {
                     TeacherAt::Absent(_) => None,
                 };
                 let sources = Sources::new(phase.teachers.first().and_then(lies), folder.to_owned());
-                let state = begin(device, phase.seed, &specs, segment, &learning, parent.as_ref(), &sources)?;
+                let state = begin(device, phase.seed, &specs, segment, &learning, parent, &sources)?;
                 holds(&phase.transition, segment, &specs, &learning, &state)?;
                 (state, segment.steps.start, Counts::default(), Metrics::open(desk.folder, 0)?)
             }
@@ -185,7 +186,7 @@ impl<'a, D: Home> Run<'a, D> {
             (desk.tell)(Progress { done, total, tokens, loss: Some(seen.loss), spent });
             if saved.elapsed() >= pause && self.step < segment.steps.end {
                 let began = Instant::now();
-                self.checkpoint()?.save(desk.folder, PARTIAL).map_err(unsaved)?;
+                self.save(desk.folder, PARTIAL)?;
                 saved = Instant::now();
                 if !desk.save_every.is_zero() {
                     pause = desk.save_every.max(began.elapsed() * SAVE_SHARE);
@@ -204,18 +205,18 @@ impl<'a, D: Home> Run<'a, D> {
         if !values.is_empty() {
             self.metrics.push(self.step, values)?;
         }
-        let checkpoint = self.checkpoint()?;
-        checkpoint.save(desk.folder, CHECKPOINT).map_err(unsaved)?;
+        let counts = self.save(desk.folder, CHECKPOINT)?;
         only(desk.folder, &[CHECKPOINT, METRICS, DOCUMENTS])?;
-        Ok(Outcome::Done(checkpoint.meta.counts))
+        Ok(Outcome::Done(counts))
     }
 
     fn interrupted(&mut self, desk: &Desk<'_>) -> Result<Outcome, Failure> {
-        self.checkpoint()?.save(desk.folder, PARTIAL).map_err(unsaved)?;
+        self.save(desk.folder, PARTIAL)?;
         Ok(Outcome::Interrupted)
     }
 
-    fn checkpoint(&mut self) -> Result<Checkpoint, Failure> {
+    /// Saves a checkpoint; gives the counts in it.
+    fn save(&mut self, folder: &Path, name: &str) -> Result<BTreeMap<String, u64>, Failure> {
         let metrics_bytes = self.metrics.sync()?;
         let Counts { tokens, active_layer_tokens, trained_layer_tokens } = self.counts;
         let counts = [
@@ -224,15 +225,18 @@ impl<'a, D: Home> Run<'a, D> {
             ("active_layer_tokens", active_layer_tokens),
             ("trained_layer_tokens", trained_layer_tokens),
         ];
-        Ok(self.state.checkpoint(Meta {
+        let counts: BTreeMap<String, u64> = counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+        let meta = Meta {
             version: Meta::VERSION,
             step: self.step,
             data: self.phase.segment.position(self.step),
             stack: self.phase.segment.stack.clone(),
             updates: BTreeMap::new(),
-            counts: counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+            counts: counts.clone(),
             metrics_bytes,
-        }))
+        };
+        self.state.save(meta, folder, name).map_err(unsaved)?;
+        Ok(counts)
     }
 
     /// Whether a metric is to be taken after the steps done so far.

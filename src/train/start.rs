@@ -3,15 +3,19 @@
 use std::cell::OnceCell;
 use std::path::PathBuf;
 
+use indexmap::IndexMap;
+
+use super::checkpoint::Values;
+use super::optimizer::Moments;
 use super::sets::Learning;
-use super::step::State;
+use super::step::{State, param};
 use super::teacher::load_checkpoint;
-use super::{Checkpoint, imported, refused};
+use super::{Checkpoint, imported};
 use crate::budget::params::{ParamSpec, TeacherTensor};
 use crate::data::hub::{Hub, Tensors, beside};
 use crate::model::{Params, first_values};
 use crate::run::worker::Failure;
-use crate::tensor::{Device, Param, Real};
+use crate::tensor::{Device, Real};
 use crate::timeline::{FirstValues, Segment};
 
 /// Where first values come from that are neither drawn nor copied.
@@ -82,31 +86,37 @@ impl crate::model::Teacher for Sources {
 /// Parameters and optimizer state at the first step of a segment.
 ///
 /// The event's order: layers leave, layers arrive (copies are of the model before the event), the optimizer is reset, what is frozen
-/// loses its state. A parameter that the parent does not have starts as new.
+/// loses its state. A parameter that the parent does not have starts as new. What stays is moved, not copied.
 pub fn begin<E: Real, D: Device<E>>(
     device: &D,
     seed: u64,
     specs: &[ParamSpec],
     segment: &Segment,
     learning: &Learning,
-    parent: Option<&Checkpoint>,
+    parent: Option<Checkpoint>,
     sources: &Sources,
 ) -> Result<State<E, D>, Failure> {
-    let mut params = Params::default();
+    let (mut before, mut moments, meta) = match parent {
+        Some(Checkpoint { params, moments, meta }) => (params, moments, Some(meta)),
+        None => Default::default(),
+    };
+    let new = |spec: &ParamSpec| spec.layer.and_then(|layer| segment.new_layers.iter().find(|new| new.layer == layer));
+    let mut copies: IndexMap<&str, Values> = IndexMap::new();
     for spec in specs {
-        let new = spec.layer.and_then(|layer| segment.new_layers.iter().find(|new| new.layer == layer));
-        let inherited = match (new.map(|new| &new.first), spec.layer) {
-            (None, _) => parent.and_then(|parent| parent.params.get(&spec.name)),
-            (Some(FirstValues::CopyOf(source)), Some(own)) => {
-                let name = spec.name.replacen(&format!("layers.{}.", own.0), &format!("layers.{}.", source.0), 1);
-                let copied = parent.and_then(|parent| parent.params.get(&name));
-                // A copy may have a norm that its source has not: placements can depend on the layer.
-                copied.filter(|(shape, _)| *shape == spec.shape)
+        if let (Some(FirstValues::CopyOf(source)), Some(own)) = (new(spec).map(|new| &new.first), spec.layer) {
+            let name = spec.name.replacen(&format!("layers.{}.", own.0), &format!("layers.{}.", source.0), 1);
+            // A copy may have a norm that its source has not: placements can depend on the layer.
+            if let Some(values) = before.get(&name).filter(|(shape, _)| *shape == spec.shape) {
+                copies.insert(&spec.name, values.clone());
             }
-            (Some(_), _) => None,
-        };
+        }
+    }
+    let mut state = State { params: Params::default(), moments: IndexMap::new() };
+    for spec in specs {
+        let new = new(spec);
+        let inherited = if new.is_some() { copies.swap_remove(spec.name.as_str()) } else { before.swap_remove(&spec.name) };
         let values = match inherited {
-            Some((shape, values)) if *shape == spec.shape => values.clone(),
+            Some((shape, values)) if shape == spec.shape => values,
             Some((shape, _)) => {
                 let text = format!("`{}` of the phase before has shape {shape:?}, expected {:?}", spec.name, spec.shape);
                 return Err(Failure::Input(text));
@@ -116,17 +126,11 @@ pub fn begin<E: Real, D: Device<E>>(
                 first_values(seed, spec, identity, sources).map_err(Failure::Input)?
             }
         };
-        let values = values.into_iter().map(|value| E::of(f64::from(value))).collect();
-        params.0.insert(spec.name.clone(), Param::new(device, values, &spec.shape).map_err(refused)?);
-    }
-    let mut state = State { params, moments: Default::default() };
-    if let Some(parent) = parent.filter(|_| !segment.reset_optimizer) {
-        let before: State<E, D> = State::load(device, parent)?;
-        let arrived = |spec: &ParamSpec| segment.new_layers.iter().any(|new| Some(new.layer) == spec.layer);
-        for spec in specs.iter().filter(|spec| !arrived(spec) && learning.keeps_state(&spec.name)) {
-            if let Some(moments) = before.moments.get(&spec.name) {
-                state.moments.insert(spec.name.clone(), moments.clone());
-            }
+        state.params.0.insert(spec.name.clone(), param(device, (spec.shape.clone(), values))?);
+        let keeps = new.is_none() && !segment.reset_optimizer && learning.keeps_state(&spec.name);
+        if let Some(kept) = moments.swap_remove(&spec.name).filter(|_| keeps) {
+            let updates = meta.as_ref().and_then(|meta| meta.updates.get(&spec.name)).copied().unwrap_or(0);
+            state.moments.insert(spec.name.clone(), Moments::load(device, kept, updates)?);
         }
     }
     Ok(state)

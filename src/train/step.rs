@@ -2,8 +2,12 @@
 //!
 //! A batch may take minutes; between its micro-batches a step looks whether the run should end, and is then given up.
 
+use std::borrow::Cow;
+use std::path::Path;
+
 use indexmap::IndexMap;
 
+use super::checkpoint::{CheckpointError, Kept, Values, write};
 use super::loss::Term;
 use super::optimizer::{Moments, Optimizer};
 use super::sets::Learning;
@@ -29,41 +33,54 @@ pub struct State<E: Real, D: Device<E>> {
 
 impl<E: Real, D: Device<E>> State<E, D> {
     /// From a checkpoint that has been checked.
-    pub fn load(device: &D, checkpoint: &Checkpoint) -> Result<Self, Failure> {
-        let param = |(shape, values): &(Vec<usize>, Vec<f32>)| {
-            Param::new(device, values.iter().map(|value| E::of(f64::from(*value))).collect(), shape).map_err(refused)
-        };
-        let mut params = Params::default();
-        for (name, values) in &checkpoint.params {
-            params.0.insert(name.clone(), param(values)?);
+    pub fn load(device: &D, checkpoint: Checkpoint) -> Result<Self, Failure> {
+        let mut state = Self { params: Params::default(), moments: IndexMap::new() };
+        for (name, values) in checkpoint.params {
+            state.params.0.insert(name, param(device, values)?);
         }
-        let mut moments = IndexMap::new();
-        for (name, kept) in &checkpoint.moments {
-            let updates = checkpoint.meta.updates.get(name).copied().unwrap_or(0);
-            moments.insert(name.clone(), Moments { kept: kept.iter().map(param).collect::<Result<_, _>>()?, updates });
+        for (name, kept) in checkpoint.moments {
+            let updates = checkpoint.meta.updates.get(&name).copied().unwrap_or(0);
+            state.moments.insert(name, Moments::load(device, kept, updates)?);
         }
-        Ok(Self { params, moments })
+        Ok(state)
     }
 
     /// A checkpoint of it; `meta.updates` is filled in.
-    pub fn checkpoint(&self, mut meta: Meta) -> Checkpoint {
-        let values = |param: &Param<E, D>| {
-            let values: Vec<f32> = param
-                .values()
-                .into_iter()
-                .map(|value| {
-                    let value: f64 = value.into();
-                    value as f32
-                })
-                .collect();
-            (param.shape(), values)
-        };
-        meta.updates = self.moments.iter().map(|(name, state)| (name.clone(), state.updates)).collect();
+    pub fn checkpoint(&self, meta: Meta) -> Checkpoint {
+        let values = |param: &Param<E, D>| (param.shape(), param.floats().into_owned());
         Checkpoint {
             params: self.params.0.iter().map(|(name, param)| (name.clone(), values(param))).collect(),
             moments: self.moments.iter().map(|(name, state)| (name.clone(), state.kept.iter().map(values).collect())).collect(),
-            meta,
+            meta: self.counted(meta),
         }
+    }
+
+    /// Saves [`State::checkpoint`] without holding one.
+    pub(super) fn save(&self, meta: Meta, folder: &Path, name: &str) -> Result<(), CheckpointError> {
+        let moments = self.moments.iter().map(|(name, state)| (name, state.kept.as_slice()));
+        write(self.params.0.iter(), moments, &self.counted(meta), folder, name)
+    }
+
+    fn counted(&self, meta: Meta) -> Meta {
+        Meta { updates: self.moments.iter().map(|(name, state)| (name.clone(), state.updates)).collect(), ..meta }
+    }
+}
+
+/// On a device; the values are moved where its element type is theirs.
+pub(super) fn param<E: Real, D: Device<E>>(device: &D, (shape, values): Values) -> Result<Param<E, D>, Failure> {
+    Param::new(device, values.into_iter().map(|value| E::of(f64::from(value))).collect(), &shape).map_err(refused)
+}
+
+impl<E: Real, D: Device<E>> Kept for Param<E, D> {
+    fn sides(&self) -> Vec<usize> {
+        self.shape()
+    }
+    fn floats(&self) -> Cow<'_, [f32]> {
+        let float = |value: E| {
+            let value: f64 = value.into();
+            value as f32
+        };
+        Cow::Owned(self.values().into_iter().map(float).collect())
     }
 }
 

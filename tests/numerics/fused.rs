@@ -133,12 +133,12 @@ fn any_number_of_threads_gives_the_same_bytes() {
 }
 
 /// A few by default, the same each time; `PROPTEST_CASES` asks for more.
-fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(64)
+pub fn cases(few: u32) -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(few)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, rng_seed: RngSeed::Fixed(2026), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(64), failure_persistence: None, rng_seed: RngSeed::Fixed(2026), ..ProptestConfig::default() })]
     #[test]
     fn any_shape_agrees(
         (keys, group, half) in (1..3_usize, 1..4_usize, 1..12_usize),

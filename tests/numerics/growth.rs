@@ -33,7 +33,8 @@ fn grow(first: &[FirstValues], reset: bool, frozen: Frozen, parent: &Checkpoint)
     let specs = parameters(&model, &segment.stack, &segment.block_ends);
     let learning = Learning::new(&model, &specs, &segment);
     let sources = Sources::new(None, ".".into());
-    let state: State<f32, Cpu> = begin(&Cpu::default(), 7, &specs, &segment, &learning, Some(parent), &sources).expect("it fits");
+    let state: State<f32, Cpu> =
+        begin(&Cpu::default(), 7, &specs, &segment, &learning, Some(parent.clone()), &sources).expect("it fits");
     state.checkpoint(parent.meta.clone())
 }
 

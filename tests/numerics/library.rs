@@ -1,11 +1,13 @@
 //! The standard library at work: every placement's gradients.
 
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use xrun::budget::identity::keeps;
 use xrun::budget::params::FirstValue;
 use xrun::check::{LIBRARY, check};
 use xrun::model::Network;
 use xrun::source::{Source, World};
-use xrun::study::{Model, Study};
+use xrun::study::{Ffn, Model, Study};
 use xrun::tensor::{self, Composed, Cpu, NoneTape, Operations, Param, Targets};
 use xrun::timeline::{FirstValues, LayerId, NewLayer, Segment};
 
@@ -155,5 +157,23 @@ fn every_placement_agrees_when_fused() {
     for model in models() {
         eprintln!("{}", name(&model));
         fused::check(&model, &fused::mixed(2.0), Some(&model), &batch(3, 21, 2, 5), LATER);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: fused::cases(2), failure_persistence: None, rng_seed: RngSeed::Fixed(4), ..ProptestConfig::default() })]
+    #[test]
+    fn every_placement_agrees_when_fused_at_any_shape(
+        (keys, group, half) in (1..3_usize, 1..3_usize, 2..9_usize),
+        (width, hidden) in (8..40_usize, 1..40_usize),
+        (rows, context, padding, seed) in (1..4_usize, 3..40_usize, 0..3_usize, any::<u64>()),
+        tau in 0.5..3.0_f64,
+    ) {
+        for mut model in models() {
+            eprintln!("{}", name(&model));
+            (model.kv_heads, model.heads, model.head_dim) = (keys, keys * group, 2 * half);
+            (model.width, model.ffn) = (width, Ffn::SwiGlu { width: hidden });
+            fused::check(&model, &fused::mixed(tau), Some(&model), &batch(rows, context, padding, seed), LATER);
+        }
     }
 }

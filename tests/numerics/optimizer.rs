@@ -94,6 +94,11 @@ fn the_first_update_of_a_new_parameter_is_that_of_a_fresh_optimizer() {
 /// A step that cannot be taken says which tensor is at fault and changes nothing.
 #[test]
 fn a_step_happens_whole_or_not_at_all() {
+    a_step_happens_whole_by::<Composed>();
+    a_step_happens_whole_by::<Fused>();
+}
+
+fn a_step_happens_whole_by<O: Operations<f32, Cpu>>() {
     let mut bench: Bench<f32, Cpu> = Bench::new(model(pre(), 2), segment(2, 0..9, 1e-2));
     let name = "layers.1.ffn.up";
     let mut values = bench.state.params.0[name].values();
@@ -101,7 +106,7 @@ fn a_step_happens_whole_or_not_at_all() {
     let shape = bench.state.params.0[name].shape();
     bench.state.params.0[name] = Param::new(&Cpu::default(), values, &shape).expect("memory");
     let mut state: State<f32, Cpu> = bench.state.clone();
-    let failure = step::<f32, Cpu, Composed>(&bench.setting(), &mut state, &[], &batch(2, 6, 1, 3), (7, 1e-2));
+    let failure = step::<f32, Cpu, O>(&bench.setting(), &mut state, &[], &batch(2, 6, 1, 3), (7, 1e-2));
     assert_eq!(failure.expect_err("it is not a number").to_string(), "diverged at step 7: layers.1.ffn.up");
     assert!(state.moments.is_empty());
     for (name, value) in &state.params.0 {

@@ -308,16 +308,36 @@ fn an_interrupted_phase_ends_in_the_same_bytes() {
     }
 }
 
+/// Two phases, with evaluations in them and all probes between them, and without any: the same checkpoint to the bit, on one, two and
+/// four threads.
 #[test]
-fn measuring_changes_no_parameter() {
-    let store = Store::new(Layout::Packed);
-    let with = phase(bytes(pre(), 2), segment(2, 0..4, 1e-2), ce(), None);
-    let mut without = with.clone();
-    without.measures.clear();
-    store.done("with", Work::Phase(Box::new(with)));
-    store.done("without", Work::Phase(Box::new(without)));
-    let (with, without) = (store.checkpoint("with"), store.checkpoint("without"));
-    assert!((with.params, with.moments) == (without.params, without.moments));
+fn neither_looking_nor_the_number_of_threads_changes_a_byte() {
+    let run = |threads: usize, looks: bool| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+        pool.install(|| {
+            let store = Store::new(Layout::Packed);
+            let mut first = phase(bytes(pre(), 4), segment(2, 0..4, 1e-2), ce(), None);
+            let mut second = phase(bytes(pre(), 4), grown(4..8, FirstValues::Init), ce(), Some("phase"));
+            if !looks {
+                (first.measures, second.measures) = (vec![], vec![]);
+            }
+            store.done("phase", Work::Phase(Box::new(first.clone())));
+            if looks {
+                assert!(store.metrics("phase")[0].values.contains_key("validation_ce"));
+                assert_eq!(probes(&store, &first).len(), ProbeKind::ALL.len());
+            }
+            store.done("second", Work::Phase(Box::new(second)));
+            let mut checkpoint = store.checkpoint("second");
+            // The length of its log is not the same, of course.
+            checkpoint.meta.metrics_bytes = 0;
+            checkpoint.save(&store.folder("second"), "compared").expect("saves");
+            std::fs::read(store.folder("second").join("compared")).expect("a checkpoint")
+        })
+    };
+    let one = run(1, false);
+    for threads in [1, 2, 4] {
+        assert!(run(threads, true) == one, "{threads} threads");
+    }
 }
 
 /// A first update moves a parameter by the learning rate (Adam's m/√v is ±1): what the log says, however the batch is cut.
@@ -518,7 +538,7 @@ fn probes_agree_with_models_that_are_what_they_ask_about() {
         let (stack, ends_of_blocks) = (&phase.segment.stack, &phase.segment.block_ends);
         // In double precision and one operation after another.
         let of = |checkpoint: &Checkpoint, stack: &[LayerId], block_ends: &[usize]| {
-            let state: State<f64, _> = State::load(&device, checkpoint).expect("memory");
+            let state: State<f64, _> = State::load(&device, checkpoint.clone()).expect("memory");
             let network: Network<'_, f64, _, Composed> = Network::new(&model, stack, block_ends, &state.params, 3);
             xrun::train::evaluate(&network, &device, [batch.clone()].into_iter(), None, Without::Nothing, |_, _| ())
                 .expect("finite")
@@ -571,7 +591,7 @@ fn probes_agree_with_models_that_are_what_they_ask_about() {
         close(ends.expect("a norm").0, norm(&|name| name.starts_with("exit.") || name.starts_with("entry.")), "ends");
         // And all of them together are what a step would see.
         let bench: Bench<f32, xrun::tensor::Cpu> = Bench {
-            state: State::load(&device, &checkpoint).expect("memory"),
+            state: State::load(&device, checkpoint.clone()).expect("memory"),
             ..Bench::new(model.clone(), segment(4, 0..3, 1e-2))
         };
         let (_, slopes) = bench.gradients(None, &batch, 3);
@@ -624,7 +644,7 @@ fn documents_add_up_to_the_evaluation() {
         if layout == Layout::Padded {
             let checkpoint = store.checkpoint("first");
             let device = xrun::tensor::Cpu::default();
-            let state = State::<f32, _>::load(&device, &checkpoint).expect("a state");
+            let state = State::<f32, _>::load(&device, checkpoint.clone()).expect("a state");
             let network: xrun::model::Network<'_, _, _, Composed> =
                 xrun::model::Network::new(&work.model, &work.segment.stack, &work.segment.block_ends, &state.params, 3);
             for sequence in 0..reader.holdout_sequences() {

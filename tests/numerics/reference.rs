@@ -220,7 +220,7 @@ where
         let (specs, segment, learning) = (&bench.specs, &bench.segment, &bench.learning);
         let sources = Sources::new(None, ".".into());
         let mut state: State<E, Cpu> =
-            begin(&bench.device, 0, specs, segment, learning, parent.as_ref(), &sources).expect("it fits");
+            begin(&bench.device, 0, specs, segment, learning, parent.clone(), &sources).expect("it fits");
         // What is new begins as in PyTorch.
         let known = |name: &str| parent.as_ref().is_some_and(|parent| parent.params.contains_key(name));
         for (name, value) in state.params.0.iter_mut().filter(|(name, _)| !known(name)) {

@@ -2,7 +2,7 @@
 
 use dfdx::prelude::{Cpu, HasShape, Tape, TensorFromVec};
 
-use super::host::values;
+use super::host::view_of;
 use crate::kernel;
 use crate::tensor::{Fault, Matrix, Rows};
 
@@ -13,7 +13,7 @@ pub(super) fn embedding<T: Tape<f32, Cpu>>(
     rows: &Rows<f32, Cpu>,
 ) -> Result<Matrix<f32, Cpu>, Fault<Cpu>> {
     let width = table.shape().1;
-    let from = values(table);
+    let from = view_of(table);
     let mut x = Vec::with_capacity(rows.cells.tokens.len() * width);
     for token in &rows.cells.tokens {
         x.extend_from_slice(&from[*token as usize * width..][..width]);

@@ -1,9 +1,11 @@
 //! Head and loss in one: logits exist for a chunk of tokens at a time, and their gradient takes their place in the forward pass.
 
+use std::sync::Arc;
+
 use dfdx::prelude::{Cpu, HasShape, Tape, TensorFromVec};
 
-use super::SHARDS;
-use super::host::values;
+use super::host::{values, view_of};
+use super::{Pool, SHARDS};
 use crate::kernel::{self, Heard, Softening, TeacherCells, View, ViewMut, product};
 use crate::tensor::operations::Term;
 use crate::tensor::{Fault, Matrix, Scalar, Targets, TeacherRows, Unspoken};
@@ -23,8 +25,8 @@ pub(super) fn loss<T: Tape<f32, Cpu>>(
     let ((tokens, width), vocabulary) = (*x.shape(), table.shape().0);
     let Asked { groups, squares, teachers } = Asked::of(terms);
     let head = Head {
-        x: values(x),
-        table: values(table),
+        x: view_of(x),
+        table: view_of(table),
         labels: values(&targets.labels),
         weights: values(&targets.weights),
         groups,
@@ -33,6 +35,7 @@ pub(super) fn loss<T: Tape<f32, Cpu>>(
         width,
         vocabulary,
         learn: T::OWNS_TAPE,
+        pool: Pool::of_thread(tokens),
     };
     // Any cut will do here: tokens do not see each other.
     let first = tokens.div_ceil(SHARDS);
@@ -44,7 +47,7 @@ pub(super) fn loss<T: Tape<f32, Cpu>>(
     let y = Cpu::default().try_tensor_from_vec(vec![value], ())?;
     if T::OWNS_TAPE {
         let (ghost, x, table) = (y.ghost(), x.ghost(), table.clone());
-        let dtables = [one.1, two.1];
+        let (dtables, pool) = ([one.1, two.1], head.pool.clone());
         tape.add_backward_op(move |map| {
             let factor = map.get_or_alloc_mut(&ghost)?[0];
             kernel::axpy(map.get_or_alloc_mut(&x)?, factor, &dx);
@@ -55,6 +58,7 @@ pub(super) fn loss<T: Tape<f32, Cpu>>(
                 dtables.iter().for_each(|dtable| kernel::axpy(sum, factor, &dtable[at..at + sum.len()]));
             };
             rayon::join(|| both(low, 0), || both(high, half));
+            dtables.into_iter().for_each(|dtable| pool.give(dtable));
             Ok(())
         });
     }
@@ -63,17 +67,17 @@ pub(super) fn loss<T: Tape<f32, Cpu>>(
 
 /// What terms ask of whom.
 #[derive(Default)]
-struct Asked {
+struct Asked<'a> {
     /// Terms that share a softmax, and the place of their teacher's word.
     groups: Vec<(Softening, Option<usize>)>,
     /// Factors of squares, and the place of the teacher's word.
     squares: Vec<(f32, usize)>,
     /// Words of teachers, each once.
-    teachers: Vec<Teacher>,
+    teachers: Vec<Teacher<'a>>,
 }
 
-impl Asked {
-    fn of(terms: &[Term<'_, f32, Cpu>]) -> Self {
+impl<'a> Asked<'a> {
+    fn of(terms: &[Term<'a, f32, Cpu>]) -> Self {
         let (mut asked, mut known) = (Self::default(), Vec::new());
         for term in terms {
             match *term {
@@ -98,7 +102,7 @@ impl Asked {
     }
 
     /// The place of a teacher's word; two terms that ask the same teacher hear it once.
-    fn word<W>(&mut self, known: &mut Vec<*const ()>, word: &W, hear: impl FnOnce(&W) -> Teacher) -> usize {
+    fn word<W>(&mut self, known: &mut Vec<*const ()>, word: &'a W, hear: impl FnOnce(&'a W) -> Teacher<'a>) -> usize {
         let address = std::ptr::from_ref(word).cast();
         known.iter().position(|known| *known == address).unwrap_or_else(|| {
             known.push(address);
@@ -124,69 +128,73 @@ impl Asked {
 }
 
 /// A teacher's word on the host.
-enum Teacher {
-    Logs(Vec<f32>),
-    Unspoken { x: Vec<f32>, table: Vec<f32>, width: usize },
-    Top { tokens: Vec<usize>, logs: Vec<f32>, rest: Vec<f32>, outcomes: usize },
+enum Teacher<'a> {
+    Logs(&'a [f32]),
+    Unspoken { x: &'a [f32], table: &'a [f32], width: usize },
+    Top { tokens: Vec<usize>, logs: &'a [f32], rest: Vec<f32>, outcomes: usize },
 }
 
-impl Teacher {
-    fn unspoken(Unspoken { x, table }: &Unspoken<f32, Cpu>) -> Self {
-        Teacher::Unspoken { x: values(x), table: values(table), width: x.shape().1 }
+impl<'a> Teacher<'a> {
+    fn unspoken(Unspoken { x, table }: &'a Unspoken<f32, Cpu>) -> Self {
+        Teacher::Unspoken { x: view_of(x), table: view_of(table), width: x.shape().1 }
     }
 
-    fn cached(rows: &TeacherRows<f32, Cpu>) -> Self {
+    fn cached(rows: &'a TeacherRows<f32, Cpu>) -> Self {
         match rows {
-            TeacherRows::Full(logs) => Teacher::Logs(values(logs)),
+            TeacherRows::Full(logs) => Teacher::Logs(view_of(logs)),
             TeacherRows::Unspoken(unspoken) => Self::unspoken(unspoken),
             TeacherRows::Top { tokens, logs, rest, .. } => {
-                Teacher::Top { tokens: values(tokens), logs: values(logs), rest: values(rest), outcomes: tokens.shape().1 }
+                Teacher::Top { tokens: values(tokens), logs: view_of(logs), rest: values(rest), outcomes: tokens.shape().1 }
             }
         }
     }
 }
 
 /// All that shards read.
-struct Head {
+struct Head<'a> {
     /// (N, D).
-    x: Vec<f32>,
+    x: &'a [f32],
     /// (V, D).
-    table: Vec<f32>,
+    table: &'a [f32],
     /// (N).
     labels: Vec<usize>,
     /// (N).
     weights: Vec<f32>,
     groups: Vec<(Softening, Option<usize>)>,
     squares: Vec<(f32, usize)>,
-    teachers: Vec<Teacher>,
+    teachers: Vec<Teacher<'a>>,
     width: usize,
     vocabulary: usize,
     /// Gradients are wanted.
     learn: bool,
+    pool: Arc<Pool>,
 }
 
-impl Head {
+impl Head<'_> {
     /// The value of some tokens, and the table's gradient (V, D); `dx` becomes theirs.
     fn shard(&self, tokens: std::ops::Range<usize>, dx: &mut [f32]) -> (f64, Vec<f32>) {
         let (d, v) = (self.width, self.vocabulary);
         let most = CHUNK.min(tokens.len().max(1));
-        let mut logits = vec![0.0; most * v];
+        let mut logits = self.pool.take(most * v);
         let mut spoken: Vec<Vec<f32>> = self
             .teachers
             .iter()
             .map(|teacher| match teacher {
-                Teacher::Unspoken { .. } => vec![0.0; most * v],
+                Teacher::Unspoken { .. } => self.pool.take(most * v),
                 _ => Vec::new(),
             })
             .collect();
         let (mut exponentials, mut gradient) = (vec![0.0; v], vec![0.0; v]);
-        let mut dtable = vec![0.0; if self.learn { v * d } else { 0 }];
+        let mut dtable = if self.learn { self.pool.take(v * d) } else { Vec::new() };
+        if tokens.is_empty() {
+            dtable.fill(0.0);
+        }
         let mut value = 0.0;
         for start in tokens.clone().step_by(most) {
             let chunk = start..(start + most).min(tokens.end);
             let count = chunk.len();
             let x = View::new(&self.x[start * d..chunk.end * d], count, d);
-            product(ViewMut::new(&mut logits[..count * v], count, v), false, x, View::new(&self.table, v, d).t());
+            product(ViewMut::new(&mut logits[..count * v], count, v), false, x, View::new(self.table, v, d).t());
             for (spoken, teacher) in spoken.iter_mut().zip(&self.teachers) {
                 if let Teacher::Unspoken { x, table, width } = teacher {
                     let x = View::new(&x[start * width..chunk.end * width], count, *width);
@@ -221,10 +229,11 @@ impl Head {
             if self.learn {
                 let slopes = View::new(&logits[..count * v], count, v);
                 let dx = &mut dx[(start - tokens.start) * d..(chunk.end - tokens.start) * d];
-                product(ViewMut::new(dx, count, d), false, slopes, View::new(&self.table, v, d));
+                product(ViewMut::new(dx, count, d), false, slopes, View::new(self.table, v, d));
                 product(ViewMut::new(&mut dtable, v, d), start > tokens.start, slopes.t(), x);
             }
         }
+        spoken.into_iter().chain([logits]).for_each(|buffer| self.pool.give(buffer));
         (value, dtable)
     }
 

@@ -15,14 +15,13 @@ mod update;
 
 use dfdx::prelude::{Cpu, Gradients};
 
-use self::host::{read, take_gradient};
+use self::host::{take_gradient, view};
 pub(super) use self::pool::Pool;
 use super::operations::Term;
 use super::program::Program;
-use super::update::Updated;
 use super::{
-    AttentionWeights, Composed, Divergence, Fault, FfnWeights, Matrix, NormWeights, Operations, Param, Rows, Scalar, Tape,
-    Targets, TeacherRows, Unspoken, Update, Vector,
+    AttentionWeights, Composed, Divergence, Fault, FfnWeights, Matrix, Moved, NormWeights, Operations, Param, Rows, Scalar, Tape,
+    Targets, TeacherRows, Unspoken, Vector,
 };
 use crate::kernel;
 
@@ -76,20 +75,15 @@ impl Operations<f32, Cpu> for Fused {
     }
 
     fn sum_of_squares(&self, gradient: &Param<f32, Cpu>) -> f64 {
-        let values = read(gradient);
+        let values = view(gradient);
         let (low, high) = values.split_at(values.len() / 2);
         let (low, high) = rayon::join(|| kernel::sum_of_squares(low), || kernel::sum_of_squares(high));
         low + high
     }
 
-    fn update(
-        &self,
-        weight: &Param<f32, Cpu>,
-        kept: &[Param<f32, Cpu>],
-        gradient: &Param<f32, Cpu>,
-        by: &Update,
-    ) -> Result<Updated<Param<f32, Cpu>>, Fault<Cpu>> {
-        update::update(weight, kept, gradient, by)
+    fn update(&self, moves: &mut [Moved<'_, f32, Cpu>]) -> Result<(), Fault<Cpu>> {
+        moves.iter_mut().for_each(update::update);
+        Ok(())
     }
 
     fn norm<T: Tape<f32, Cpu>>(

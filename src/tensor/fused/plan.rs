@@ -1,13 +1,17 @@
-//! A program with its weights on the host, ready for shards: matrices that are used together lie together.
+//! A program ready for shards: where its weights are, and, while it runs, the weights themselves. Matrices that are used together lie
+//! together.
+
+use std::borrow::Cow;
 
 use dfdx::prelude::Cpu;
 
-use super::host::append;
+use super::Pool;
+use super::host::view;
 use crate::kernel::{self, AttentionShape, HeadNorms, Norm};
 use crate::tensor::program::{Action, Program};
 use crate::tensor::{NormRule, NormWeights, Param};
 
-/// A norm's weights by their places in [`Plan::weights`].
+/// A norm's weights by their places in [`Plan::origins`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlacedNorm {
     rule: PlacedRule,
@@ -32,7 +36,7 @@ impl PlacedNorm {
     }
 }
 
-/// What a step does; weights by their places in [`Plan::weights`].
+/// What a step does; weights by their places in [`Plan::origins`].
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
     Norm { input: usize, norm: PlacedNorm },
@@ -66,14 +70,12 @@ impl Step {
     }
 }
 
-/// A program, its weights and where they came from.
+/// A program and its weights by their places.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub steps: Vec<Step>,
     pub result: usize,
-    /// Buffers of weights; q|k|v and gate|up are one each, (out, in).
-    pub weights: Vec<Vec<f32>>,
-    /// The parameters that each buffer holds, in order.
+    /// The parameters at each place, in order; q|k|v and gate|up are one place each, (out, in).
     pub origins: Vec<Vec<Param<f32, Cpu>>>,
 }
 
@@ -129,31 +131,25 @@ impl Plan {
     }
 
     fn place(&mut self, params: Vec<Param<f32, Cpu>>) -> usize {
-        let mut buffer = Vec::new();
-        for param in &params {
-            match param {
-                Param::Vector(vector) => append(vector, &mut buffer),
-                Param::Matrix(matrix) => append(matrix, &mut buffer),
-            }
-        }
-        self.weights.push(buffer);
         self.origins.push(params);
-        self.weights.len() - 1
+        self.origins.len() - 1
     }
 
-    /// The kernel's view of a norm.
-    pub fn view(&self, norm: PlacedNorm) -> Norm<'_> {
-        let bias = norm.bias.map(|bias| self.weights[bias].as_slice());
-        let rule = match norm.rule {
-            PlacedRule::Root { centered, eps } => kernel::NormRule::Root { centered, eps },
-            PlacedRule::Tanh { alpha } => kernel::NormRule::Tanh { alpha: self.weights[alpha][0] },
+    /// The weights: where they lie, or, of several at one place, a copy in memory of `pool`.
+    pub fn weights<'a>(&'a self, pool: &'a Pool) -> Weights<'a> {
+        let load = |params: &'a Vec<Param<f32, Cpu>>| match params.as_slice() {
+            [one] => Cow::Borrowed(view(one)),
+            several => {
+                let mut all = pool.take(several.iter().map(|param| view(param).len()).sum());
+                let mut start = 0;
+                for part in several.iter().map(view) {
+                    all[start..start + part.len()].copy_from_slice(part);
+                    start += part.len();
+                }
+                Cow::Owned(all)
+            }
         };
-        Norm { rule, weight: &self.weights[norm.weight], bias }
-    }
-    /// The kernel's view of the norms of heads.
-    pub fn views(&self, [q, k, v]: [Option<PlacedNorm>; 3]) -> HeadNorms<'_> {
-        let view = |norm: Option<PlacedNorm>| norm.map(|norm| self.view(norm));
-        HeadNorms { q: view(q), k: view(k), v: view(v) }
+        Weights { pool, at: self.origins.iter().map(load).collect() }
     }
     /// Whether any step reads a value.
     pub fn reads(&self, value: usize) -> bool {
@@ -175,5 +171,48 @@ impl Plan {
             step.inputs().into_iter().flatten().for_each(|input| kept[input] = true);
         }
         kept
+    }
+}
+
+/// Weights of a program by their places, while it runs.
+pub(super) struct Weights<'a> {
+    pool: &'a Pool,
+    at: Vec<Cow<'a, [f32]>>,
+}
+
+impl std::ops::Index<usize> for Weights<'_> {
+    type Output = [f32];
+    fn index(&self, place: usize) -> &[f32] {
+        &self.at[place]
+    }
+}
+
+impl Drop for Weights<'_> {
+    fn drop(&mut self) {
+        for weights in self.at.drain(..) {
+            if let Cow::Owned(copy) = weights {
+                self.pool.give(copy);
+            }
+        }
+    }
+}
+
+impl Weights<'_> {
+    /// How many places there are.
+    pub fn count(&self) -> usize {
+        self.at.len()
+    }
+    /// The kernel's view of a norm.
+    pub fn norm(&self, norm: PlacedNorm) -> Norm<'_> {
+        let rule = match norm.rule {
+            PlacedRule::Root { centered, eps } => kernel::NormRule::Root { centered, eps },
+            PlacedRule::Tanh { alpha } => kernel::NormRule::Tanh { alpha: self[alpha][0] },
+        };
+        Norm { rule, weight: &self[norm.weight], bias: norm.bias.map(|bias| &self[bias]) }
+    }
+    /// The kernel's view of the norms of heads.
+    pub fn norms(&self, norms: [Option<PlacedNorm>; 3]) -> HeadNorms<'_> {
+        let [q, k, v] = norms.map(|norm| norm.map(|norm| self.norm(norm)));
+        HeadNorms { q, k, v }
     }
 }

@@ -100,7 +100,7 @@ impl Shard<'_> {
     pub(super) fn backward(&self, dy: &[f32], saved: Saved) -> Found {
         let (plan, n, width, pool) = (self.plan, self.count(), self.width(), &self.cells.pool);
         let Saved { values: mut made, steps } = saved;
-        let (values, weights) = (vec![None; plan.steps.len() + 2], vec![None; plan.weights.len()]);
+        let (values, weights) = (vec![None; plan.steps.len() + 2], vec![None; self.weights.count()]);
         let mut slopes = Slopes { pool, length: n * width, values, weights };
         slopes.values[plan.result] = Some(pool.copy(dy));
         for (at, (step, kept)) in plan.steps.iter().zip(steps).enumerate().rev() {
@@ -113,7 +113,7 @@ impl Shard<'_> {
                 (Step::Norm { input, norm }, Kept::Norm(stats)) => {
                     let mut own = OwnSlopes::take(Some(norm), width, &mut slopes);
                     let (x, dx) = (self.value(&made, input), slopes.value(input));
-                    kernel::norm_backward(plan.view(norm), &slope, x, &stats, dx, &mut own.view());
+                    kernel::norm_backward(self.weights.norm(norm), &slope, x, &stats, dx, &mut own.view());
                     own.put(&mut slopes);
                     pool.give(slope);
                 }
@@ -130,7 +130,7 @@ impl Shard<'_> {
                     pool.give(dinside);
                 }
                 (Step::Ffn { input, gated, inward, down }, Kept::Ffn(mut wide)) => {
-                    let hidden = plan.weights[down].len() / width;
+                    let hidden = self.weights[down].len() / width;
                     // First d of the hidden values, then, in its place, those values again.
                     let mut bent = pool.take(n * hidden);
                     self.input_slopes(&slope, down, &mut bent, false);
@@ -148,7 +148,7 @@ impl Shard<'_> {
                 (Step::Gain { input, gain }, _) => {
                     let mut dgain = slopes.vector(gain, width);
                     let (x, dx) = (self.value(&made, input), slopes.value(input));
-                    kernel::times_gain_backward(&slope, x, &plan.weights[gain], dx, &mut dgain);
+                    kernel::times_gain_backward(&slope, x, &self.weights[gain], dx, &mut dgain);
                     slopes.weights[gain] = Some(dgain);
                     pool.give(slope);
                 }
@@ -158,7 +158,7 @@ impl Shard<'_> {
                     let mut dfactor = slopes.vector(factor, 1);
                     dfactor[0] += along as f32;
                     slopes.weights[factor] = Some(dfactor);
-                    slopes.give(input, slope, plan.weights[factor][0]);
+                    slopes.give(input, slope, self.weights[factor][0]);
                 }
                 (Step::Scale { input, factor }, _) => slopes.give(input, slope, factor),
                 (Step::Add(left, right), _) => {
@@ -190,7 +190,7 @@ impl Shard<'_> {
     ) -> Vec<f32> {
         let mut dqkv = slopes.pool.take(qkv.len());
         let mut dnorms = norms.map(|norm| OwnSlopes::take(norm, shape.width, slopes));
-        let views = self.plan.views(norms);
+        let views = self.weights.norms(norms);
         WORKSPACE.with_borrow_mut(|work| {
             for (row, sequence) in self.sequences() {
                 let tokens = sequence.starts.len();
@@ -225,7 +225,7 @@ impl Shard<'_> {
             return;
         }
         let (inward, outward) = (dx.len() / n, dy.len() / n);
-        let weight = View::new(&self.plan.weights[weight], outward, inward);
+        let weight = View::new(&self.weights[weight], outward, inward);
         product(ViewMut::new(dx, n, inward), accumulate, View::new(dy, n, outward), weight);
     }
 }

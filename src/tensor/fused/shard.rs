@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use dfdx::prelude::{Cpu, HasShape, Tape, TensorFromVec};
 
-use super::host::{put_gradient, take_gradient, values};
-use super::plan::{Plan, Step};
+use super::host::{put_gradient, take_gradient, view_of};
+use super::plan::{Plan, Step, Weights};
 use super::{Pool, SHARDS, shards};
 use crate::kernel::{self, Sequence, View, ViewMut, Workspace, product};
 use crate::tensor::program::Program;
@@ -32,23 +32,28 @@ pub(super) fn run<T: Tape<f32, Cpu>>(
     let (tokens, width) = *x.shape();
     let plan = Plan::new(program);
     let cells = rows.cells.clone();
-    let read = |value: usize, tensor: &Matrix<f32, Cpu>| if plan.reads(value) { values(tensor) } else { Vec::new() };
+    let read = |value: usize, tensor: &Matrix<f32, Cpu>| plan.reads(value).then(|| tensor.clone());
     let streams = Streams { x: read(0, x), x0: read(1, embedded), width };
     let cut = shards(rows.rows).map(|rows| rows.start * cells.context..rows.end * cells.context);
     let mut y = vec![0.0; tokens * width];
     let (y0, y1) = y.split_at_mut(cut[0].end * width);
-    let [first, second] = cut.clone().map(|tokens| Shard { plan: &plan, cells: &cells, streams: &streams, tokens });
+    let weights = plan.weights(&cells.pool);
+    let [first, second] =
+        cut.clone().map(|tokens| Shard { plan: &plan, weights: &weights, cells: &cells, streams: &streams, tokens });
     let saved: [Saved; SHARDS] = rayon::join(|| first.forward(y0, T::OWNS_TAPE), || second.forward(y1, T::OWNS_TAPE)).into();
+    drop(weights);
     let y = Cpu::default().try_tensor_from_vec(y, (tokens, width))?;
     if T::OWNS_TAPE {
         let ghosts = (y.ghost(), x.ghost(), embedded.ghost());
         tape.add_backward_op(move |map| {
             let dy = std::mem::take(&mut **map.get_or_alloc_mut(&ghosts.0)?);
-            let [first, second] = cut.clone().map(|tokens| Shard { plan: &plan, cells: &cells, streams: &streams, tokens });
+            let weights = plan.weights(&cells.pool);
+            let [first, second] =
+                cut.clone().map(|tokens| Shard { plan: &plan, weights: &weights, cells: &cells, streams: &streams, tokens });
             let (dy0, dy1) = dy.split_at(cut[0].end * width);
             let [saved0, saved1] = saved;
             let (first, second) = rayon::join(|| first.backward(dy0, saved0), || second.backward(dy1, saved1));
-            drop(dy);
+            drop((dy, weights));
             let [one, two] = [first.streams, second.streams];
             for (at, ghost) in [(0, &ghosts.1), (1, &ghosts.2)] {
                 if one[at].is_some() || two[at].is_some() {
@@ -83,16 +88,17 @@ pub(super) fn run<T: Tape<f32, Cpu>>(
     Ok(y)
 }
 
-/// What a program reads, of all tokens; empty where it does not.
+/// What a program reads, of all tokens; none where it does not.
 pub(super) struct Streams {
-    x: Vec<f32>,
-    x0: Vec<f32>,
+    x: Option<Matrix<f32, Cpu>>,
+    x0: Option<Matrix<f32, Cpu>>,
     width: usize,
 }
 
 /// One shard's view of a program.
 pub(super) struct Shard<'a> {
     pub plan: &'a Plan,
+    pub weights: &'a Weights<'a>,
     pub cells: &'a Arc<Cells>,
     streams: &'a Streams,
     /// Its tokens: whole rows.
@@ -144,8 +150,8 @@ impl Shard<'_> {
     pub(super) fn value<'a>(&'a self, made: &'a [Vec<f32>], value: usize) -> &'a [f32] {
         let cut = self.tokens.start * self.width()..self.tokens.end * self.width();
         match value {
-            0 => &self.streams.x[cut],
-            1 => &self.streams.x0[cut],
+            0 => &self.streams.x.as_ref().map_or(&[][..], view_of)[cut],
+            1 => &self.streams.x0.as_ref().map_or(&[][..], view_of)[cut],
             _ => &made[value - 2],
         }
     }
@@ -177,7 +183,7 @@ impl Shard<'_> {
             let (value, left) = match *step {
                 Step::Norm { input, norm } => {
                     let (mut out, mut stats) = (pool.take(n * self.width()), vec![[0.0; 2]; n]);
-                    kernel::norm(plan.view(norm), self.value(&made, input), &mut out, &mut stats);
+                    kernel::norm(self.weights.norm(norm), self.value(&made, input), &mut out, &mut stats);
                     (out, Kept::Norm(stats))
                 }
                 Step::Attention { input, shape, qkv: inward, o, norms } => {
@@ -185,7 +191,7 @@ impl Shard<'_> {
                     let mut qkv = pool.take(n * shape.packed());
                     self.product_t(&mut qkv, input, inward);
                     let (mut merged, mut lse) = (pool.take(n * shape.merged()), pool.take(n * shape.queries));
-                    let norms = plan.views(norms);
+                    let norms = self.weights.norms(norms);
                     WORKSPACE.with_borrow_mut(|work| {
                         for (row, sequence) in self.sequences() {
                             let tokens = sequence.starts.len();
@@ -199,8 +205,8 @@ impl Shard<'_> {
                     (out, Kept::Attention { qkv, out: merged, lse })
                 }
                 Step::Ffn { input, gated, inward, down } => {
-                    let hidden = plan.weights[down].len() / self.width();
-                    let mut wide = pool.take(n * plan.weights[inward].len() / self.width());
+                    let hidden = self.weights[down].len() / self.width();
+                    let mut wide = pool.take(n * self.weights[inward].len() / self.width());
                     self.product_t(&mut wide, self.value(&made, input), inward);
                     let mut bent = pool.take(n * hidden);
                     match gated {
@@ -214,12 +220,12 @@ impl Shard<'_> {
                 }
                 Step::Gain { input, gain } => {
                     let mut out = owned(&mut made, input);
-                    kernel::times_gain(&mut out, &plan.weights[gain]);
+                    kernel::times_gain(&mut out, &self.weights[gain]);
                     (out, Kept::Nothing)
                 }
                 Step::Learned { input, factor } => {
                     let mut out = owned(&mut made, input);
-                    kernel::scaled(&mut out, plan.weights[factor][0]);
+                    kernel::scaled(&mut out, self.weights[factor][0]);
                     (out, Kept::Nothing)
                 }
                 Step::Scale { input, factor } => {
@@ -261,7 +267,7 @@ impl Shard<'_> {
 
     /// out (N, o) = x (N, i) · Wᵀ, W (o, i) by its place.
     fn product_t(&self, out: &mut [f32], x: &[f32], weight: usize) {
-        let (n, weight) = (self.count(), &self.plan.weights[weight]);
+        let (n, weight) = (self.count(), &self.weights[weight]);
         if n == 0 {
             return;
         }

@@ -2,25 +2,22 @@
 
 use dfdx::prelude::Cpu;
 
-use super::host::read;
+use super::host::{view, view_mut};
 use crate::kernel::{self, Adam, Signed, View, ViewMut};
-use crate::tensor::update::{LEAST_NORM, NEWTON_SCHULZ, Updated};
-use crate::tensor::{Fault, Param, Rule, Update};
+use crate::tensor::update::{LEAST_NORM, NEWTON_SCHULZ};
+use crate::tensor::{Moved, Rule, Update};
 
-pub(super) fn update(
-    weight: &Param<f32, Cpu>,
-    kept: &[Param<f32, Cpu>],
-    gradient: &Param<f32, Cpu>,
-    update: &Update,
-) -> Result<Updated<Param<f32, Cpu>>, Fault<Cpu>> {
-    let shape = weight.shape();
-    let ((mut w, gradient), mut kept) =
-        rayon::join(|| (read(weight), read(gradient)), || kept.iter().map(read).collect::<Vec<_>>());
+/// Moves a parameter and what is kept of its past, where they lie.
+pub(super) fn update(moved: &mut Moved<'_, f32, Cpu>) {
+    let shape = moved.weight.shape();
+    let Update { rule, lr, decay, scale, number } = moved.by;
+    let gradient = view(moved.gradient);
+    let w = view_mut(moved.weight);
     let half = w.len() / 2;
     let (g0, g1) = gradient.split_at(half);
-    let Update { rule, lr, decay, scale, number } = *update;
     let keep = (1.0 - lr * decay) as f32;
     let pair = |beta: f64| [beta as f32, (1.0 - beta) as f32];
+    let mut kept: Vec<&mut [f32]> = moved.kept.iter_mut().map(view_mut).collect();
     match (rule, kept.as_mut_slice()) {
         (Rule::AdamW { betas: (b1, b2), eps }, [m, v]) => {
             let rule = Adam {
@@ -35,12 +32,12 @@ pub(super) fn update(
             let ((w0, w1), (m0, m1), (v0, v1)) = (w.split_at_mut(half), m.split_at_mut(half), v.split_at_mut(half));
             rayon::join(|| kernel::adamw(w0, m0, v0, g0, rule), || kernel::adamw(w1, m1, v1, g1, rule));
         }
-        (Rule::Sgd { .. }, []) => blend(&mut w, keep, -lr * scale, &gradient),
+        (Rule::Sgd { .. }, []) => blend(w, keep, -lr * scale, gradient),
         (Rule::Sgd { momentum, nesterov }, [m]) => {
-            blend(m, momentum as f32, scale, &gradient);
-            blend(&mut w, keep, if nesterov { -lr * momentum } else { -lr }, m);
+            blend(m, momentum as f32, scale, gradient);
+            blend(w, keep, if nesterov { -lr * momentum } else { -lr }, m);
             if nesterov {
-                blend(&mut w, 1.0, -lr * scale, &gradient);
+                blend(w, 1.0, -lr * scale, gradient);
             }
         }
         (Rule::Lion { betas: (b1, b2) }, [m]) => {
@@ -50,20 +47,17 @@ pub(super) fn update(
         }
         (Rule::Muon { momentum, nesterov }, [m]) => {
             let new = (1.0 - momentum) * scale;
-            blend(m, momentum as f32, new, &gradient);
-            let mut along = m.clone();
+            blend(m, momentum as f32, new, gradient);
+            let mut along = m.to_vec();
             if nesterov {
-                blend(&mut along, momentum as f32, new, &gradient);
+                blend(&mut along, momentum as f32, new, gradient);
             }
             let (rows, columns) = (shape[0], w.len() / shape[0].max(1));
-            blend(&mut w, keep, -lr * Rule::size(rows, columns), &orthogonal(along, rows, columns));
+            blend(w, keep, -lr * Rule::size(rows, columns), &orthogonal(along, rows, columns));
         }
         // Who calls keeps as many tensors as the rule asks for.
         _ => unreachable!("a rule keeps as many tensors as it says"),
     }
-    let device = Cpu::default();
-    let kept = kept.into_iter().map(|kept| Param::new(&device, kept, &shape)).collect::<Result<_, _>>()?;
-    Ok((Param::new(&device, w, &shape)?, kept))
 }
 
 /// y ← a y + b x.
