@@ -83,6 +83,7 @@ fn planned(study: &Study, file: &Path, store: &Store) -> Result<Plan, Fault> {
     };
     let mut facts = data::gather(study, &folder_of(file), &Reach { written: &written, most_bytes: None });
     facts.seconds = History::of(store).seconds();
+    facts.flops_per_second = store.speed().map(|speed| speed.flops_per_second);
     plan::build(study, &facts).map_err(|error| Fault::Input(format!("`{}` cannot be planned: {error}", study.name)))
 }
 

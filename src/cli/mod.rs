@@ -3,6 +3,8 @@
 //! Owns arguments, exit codes and what goes to which stream: results to standard output, everything else to standard error. Ties the
 //! runner to its workers. Deliberately holds no knowledge of the domain. Invariant: input that is refused leaves nothing behind.
 
+#[cfg(feature = "train")]
+mod bench;
 mod check;
 mod choose;
 mod completions;
@@ -106,6 +108,9 @@ enum Verb {
     Report(report::Arguments),
     /// Write a trained model as a folder that transformers loads
     Export(export::Arguments),
+    /// Time a training step, and keep the speed for the times in plans
+    #[cfg(feature = "train")]
+    Bench(bench::Arguments),
     /// What is different between two reports or two stores; exits with 1 if anything is
     Diff(diff::Arguments),
     /// What is done, under way, failed, missing
@@ -151,6 +156,8 @@ pub fn main() -> ExitCode {
         Verb::Run(arguments) => run::run(&arguments, manner),
         Verb::Report(arguments) => report::report(&arguments, manner),
         Verb::Export(arguments) => export::export(&arguments, manner),
+        #[cfg(feature = "train")]
+        Verb::Bench(arguments) => bench::bench(&arguments, manner),
         Verb::Diff(arguments) => diff::diff(&arguments),
         Verb::Explain(arguments) => explain::explain(&arguments),
         Verb::Help(arguments) => explain::help(&arguments),

@@ -16,8 +16,11 @@ pub struct Facts {
     pub checkpoints: Vec<(String, Found<Checkpoint>)>,
     /// One entry for each file that a model of the study starts from.
     pub starts: Vec<(String, Found<Weights>)>,
-    /// Seconds that finished nodes took, by their keys; without any that the plan knows, times stay unknown.
+    /// Seconds that finished nodes took, by their keys; without any that the plan knows, times are those of the speed that was
+    /// measured.
     pub seconds: BTreeMap<String, f64>,
+    /// FLOPs a second of training as it was measured, for nodes like none that has finished.
+    pub flops_per_second: Option<f64>,
 }
 
 /// A corpus as far as it is known.

@@ -25,6 +25,7 @@ pub use norm::{Norm, NormRule, NormSlopes, norm, norm_backward};
 pub use optimizer::{Adam, Signed, adamw, lion, sum_of_squares};
 pub use product::{View, ViewMut, product};
 pub use rotate::Rotations;
+pub use simd::{Level, at_most};
 pub use sums::{add, axpy, blend, dot_all, scaled, subtract, times_gain, times_gain_backward};
 
 #[cfg(test)]

@@ -4,13 +4,14 @@
 //! bits, the other two do not differ.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Lanes of every sum along an axis.
 pub(super) const LANES: usize = 16;
 
 /// An instruction set that kernels are compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Level {
+pub enum Level {
     /// Whatever the build targets.
     Portable,
     /// AVX2 and FMA.
@@ -47,13 +48,25 @@ pub(super) fn detected() -> Level {
     })
 }
 
+/// What [`at_most`] allows.
+static MOST: AtomicU8 = AtomicU8::new(Level::Avx512 as u8);
+
+/// Lets the kernels of this process use no more than `level`, for comparing levels. The products of the `gemm` crate choose for themselves.
+pub fn at_most(level: Level) {
+    MOST.store(level as u8, Ordering::Relaxed);
+}
+
 /// The level in use: never above that of the processor.
 pub(super) fn level() -> Level {
     #[cfg(test)]
     if let Some(forced) = FORCED.get() {
         return forced.min(detected());
     }
-    detected()
+    match MOST.load(Ordering::Relaxed) {
+        0 => Level::Portable,
+        1 => Level::Avx2.min(detected()),
+        _ => detected(),
+    }
 }
 
 /// Defines functions that exist once for each [`Level`]. In a body, `FMA` says whether a fused multiply-add is one instruction.

@@ -38,7 +38,7 @@ pub fn build(study: &Study, facts: &Facts) -> Result<Plan, PlanError> {
     for (arm, seed) in all() {
         runs.push(builder.run(arm, seed)?);
     }
-    pace::tell(&mut builder.graph, &facts.seconds);
+    pace::tell(&mut builder.graph, &facts.seconds, facts.flops_per_second);
     let warnings = warn::warnings(study, facts, &builder.settler.worlds, &runs, &builder.graph);
     let totals = Totals::of(&builder.graph, &runs);
     let plan = Plan { study: study.clone(), runs, graph: builder.graph, totals, warnings };

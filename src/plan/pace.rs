@@ -1,7 +1,8 @@
 //! How long nodes take, from how long others took.
 //!
-//! Owns the estimate: FLOPs at the speed of what is done of the same kind, training or speaking, else of any kind. What took its time already
-//! takes that. Deliberately knows no machine and no clock: seconds are facts. Invariant: where nothing is done no time is known.
+//! Owns the estimate: FLOPs at the speed of what is done of the same kind, training or speaking, else of any kind, else
+//! at one that was measured. What took its time already
+//! takes that. Deliberately knows no machine and no clock: seconds are facts. Invariant: where nothing is done or measured no time is known.
 
 use std::collections::BTreeMap;
 
@@ -27,8 +28,8 @@ fn trains(node: &Node) -> bool {
     matches!(node.work, Work::Teacher(_) | Work::Phase(_))
 }
 
-/// Says of every node how long it takes, by what nodes `took` in seconds.
-pub(super) fn tell(graph: &mut Graph, took: &BTreeMap<String, f64>) {
+/// Says of every node how long it takes, by what nodes `took` in seconds, else by FLOPs a second as `measured`.
+pub(super) fn tell(graph: &mut Graph, took: &BTreeMap<String, f64>, measured: Option<f64>) {
     let mut done = [Done::default(); 2];
     for (node, cost) in graph.all() {
         if let (Some(seconds), Some(flops)) = (took.get(&node.key.0), cost.flops().filter(|flops| *flops > 0.0)) {
@@ -36,7 +37,9 @@ pub(super) fn tell(graph: &mut Graph, took: &BTreeMap<String, f64>) {
             (done.flops, done.seconds) = (done.flops + flops, done.seconds + seconds);
         }
     }
-    let speeds = [done[0].speed().or(done[1].speed()), done[1].speed().or(done[0].speed())];
+    let measured = measured.filter(|speed| *speed > 0.0);
+    let [speaking, training] = done.map(Done::speed);
+    let speeds = [speaking.or(training).or(measured), training.or(speaking).or(measured)];
     for (node, cost) in graph.all_mut() {
         let estimate = || cost.flops().zip(speeds[usize::from(trains(node))]).map(|(flops, speed)| flops / speed);
         cost.seconds = took.get(&node.key.0).copied().or_else(estimate);

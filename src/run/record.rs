@@ -104,6 +104,15 @@ pub struct MetricLine {
     pub values: BTreeMap<String, Real>,
 }
 
+/// `speed.ron`: what `xrun bench` has measured on this machine; no part of any result.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SpeedRecord {
+    /// FLOPs of the plan's convention per second of training.
+    pub flops_per_second: f64,
+    /// Threads that took part.
+    pub threads: usize,
+}
+
 /// `documents.json`: the evaluation after a phase's last step, document by document. Its mean is the `validation_ce` of that step.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DocumentsRecord {

@@ -6,6 +6,7 @@
 //! work/KEY/N.lock  who works on it ([`super::lock`])
 //! failures/KEY.ron why the last attempt ended badly
 //! history.jsonl    what was finished, from what and in what time ([`super::history`]): of this machine, and no part of any result
+//! speed.ron        how fast this machine trains, as `xrun bench` has measured it
 //! ```
 //!
 //! Invariant: `nodes/KEY` appears by a rename after its files are on the disk, so that it is whole or absent. What is read is checked
@@ -19,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use super::history;
 use super::lock::{self, Holder, Lock, Observer, Taken};
-use super::record::{FailureRecord, Record, VERSION};
+use super::record::{FailureRecord, Record, SpeedRecord, VERSION};
 use crate::plan::node::Key;
 
 /// Of a [`Key`].
@@ -27,6 +28,8 @@ const KEY_DIGITS: usize = 32;
 /// Names what a finished node consists of.
 const RECORD: &str = "record.ron";
 const HISTORY: &str = "history.jsonl";
+/// What `xrun bench` has measured.
+const SPEED: &str = "speed.ron";
 
 /// Why the store cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -363,6 +366,16 @@ impl Store {
     }
     fn failure_path(&self, key: &Key) -> PathBuf {
         self.root.join("failures").join(format!("{key}.ron"))
+    }
+    /// Keeps how fast this machine trains.
+    pub fn keep_speed(&self, speed: &SpeedRecord) -> Result<(), StoreError> {
+        self.create()?;
+        write_ron(&self.root.join(SPEED), speed, "the speed of this machine")
+    }
+    /// How fast this machine trains, if it has been measured.
+    pub fn speed(&self) -> Option<SpeedRecord> {
+        let text = fs::read_to_string(self.root.join(SPEED)).ok()?;
+        ron::from_str(&text).ok().filter(|speed: &SpeedRecord| speed.flops_per_second.is_finite())
     }
     /// Appends a line to the history. Losing it loses no result, so that failures are not reported.
     pub(super) fn remember(&self, line: &history::Line) {

@@ -19,7 +19,7 @@ mod program;
 mod rows;
 mod update;
 
-pub use crate::kernel::Divergence;
+pub use crate::kernel::{Divergence, View, ViewMut, product};
 pub use composed::Composed;
 pub use device::{Device, Fault, Home, Matrix, Param, Real, Scalar, Tensor3, Vector, backward};
 #[cfg(feature = "cuda")]

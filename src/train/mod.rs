@@ -4,6 +4,7 @@
 //! reason. Invariants: the same node gives the same bytes, however often it was interrupted and however many threads there were; a
 //! step happens whole or not at all; what does not learn stays the same to the bit; looking (evaluation, progress) changes nothing.
 
+pub mod bench;
 mod checkpoint;
 mod documents;
 mod evaluate;

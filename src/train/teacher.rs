@@ -24,6 +24,13 @@ pub enum Teacher<E: Real, D: Device<E>> {
     Online(Box<OnlineTeacher<E, D>>),
     /// It ran once, and was heard at these temperatures.
     Cached(Vec<(f64, Logits)>),
+    /// Logits (N, V) that are given, of the one batch that there is.
+    Heard {
+        /// They.
+        logits: Matrix<E, D>,
+        /// The loss' temperature.
+        temperature: f64,
+    },
 }
 
 /// What a teacher says about a batch.
@@ -169,6 +176,10 @@ impl<E: Real, D: Device<E>> Teacher<E, D> {
                 let caches = caches.iter().filter(|(temperature, _)| asked(*temperature));
                 let rows = caches.map(|(temperature, logits)| Ok((*temperature, logits.rows(device, batch, part)?)));
                 Ok(Said::Kept(rows.collect::<Result<_, Failure>>()?))
+            }
+            Teacher::Heard { logits, temperature } => {
+                let logs = O::default().log_probabilities(logits, *temperature).map_err(refused)?;
+                Ok(Said::Kept(vec![(*temperature, TeacherRows::Full(logs))]))
             }
         }
     }

@@ -14,6 +14,8 @@ mod report;
 #[cfg(feature = "train")]
 mod run;
 #[cfg(feature = "train")]
+mod speed;
+#[cfg(feature = "train")]
 mod store;
 #[cfg(all(feature = "train", target_os = "linux"))]
 mod streamed;

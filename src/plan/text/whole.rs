@@ -90,8 +90,8 @@ pub(super) fn totals(page: &mut Page, plan: &Plan, whys: &[Why]) {
     page.line(&format!("  memory  about {} for the largest node", bytes(totals.memory)));
     page.line(&format!("  disk    about {}", bytes(totals.disk)));
     let seconds = totals.seconds.map_or_else(
-        || "unknown until something of it has run here".to_owned(),
-        |seconds| format!("about {}, one node at a time, at the speed of what has run here", time(seconds)),
+        || "unknown until something of it has run here, or `xrun bench FILE` has measured it".to_owned(),
+        |seconds| format!("about {}, one node at a time", time(seconds)),
     );
     page.line(&format!("  time    {seconds}"));
 }
