@@ -26,7 +26,7 @@ pub struct Memory {
     pub moments: u64,
     /// What the forward pass keeps for the reverse pass.
     pub activations: u64,
-    /// What a layer and the head need while they are worked on.
+    /// What a layer and the head need while they are worked on, and a checkpoint while it is written.
     pub work: u64,
     /// The program itself.
     pub program: u64,
@@ -79,12 +79,15 @@ pub fn estimate(model: &Model, training: &Training, data: &Data, segment: &Segme
     let size = vocabulary(model) as u64;
     let learns = learning.iter().any(|spec| matches!(spec.group, Group::Embedding | Group::Head));
     let head = SHARDS * size * (tokens.div_ceil(SHARDS).min(LOGITS) + 2 + if learns { width } else { 0 });
+    // A checkpoint is written when gradients are gone: a tensor at a time, as values and as bytes.
+    let tensor = specs.iter().map(ParamSpec::elements).max().unwrap_or(0);
+    let saved = (2 * tensor).saturating_sub(learning.iter().map(|spec| spec.elements()).sum());
     Memory {
         parameters: FLOAT * elements(&|_| true),
         gradients: FLOAT * learning.iter().map(|spec| spec.elements()).sum::<u64>(),
         moments: FLOAT * learning.iter().map(moments).sum::<u64>(),
         activations: FLOAT * tokens * (kept + 2 * width),
-        work: FLOAT * (layer + slopes + attention + head),
+        work: FLOAT * (layer + slopes + attention + head + saved),
         program: PROGRAM,
     }
 }
