@@ -199,7 +199,7 @@ fn named(arguments: &Arguments) -> Result<Plan, Fault> {
          placement wiring {{ {placement} }}
          data text {{ generate tales(documents: 400), context {context} tokens }}
          model shape {{ layers {layers}, block {layers} layers, width {width}, heads {heads}, kv {kv}, ffn swiglu({ffn}),
-                        vocabulary {vocabulary}, embedding tied, head tied, placement wiring }}
+                        vocabulary {vocabulary}, qk_norm on, embedding tied, head tied, placement wiring }}
          training first {{ loss cross_entropy, optimizer adamw(lr: 3e-4, decay: 0.1, decay_on: all), clip 1, batch {batch} sequences }}
          {teacher}
          training timed = first with {{ loss {loss} }}

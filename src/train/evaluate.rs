@@ -3,6 +3,7 @@
 use super::refused;
 use super::step::in_vocabulary;
 use super::teacher::Teacher;
+use crate::budget::speaking::ROWS;
 use crate::data::Batch;
 use crate::data::corpus::Part;
 use crate::model::{Network, Without};
@@ -20,8 +21,8 @@ pub struct Evaluation {
     pub tokens: u64,
 }
 
-/// Evaluates a network on batches, which are held one at a time; `teacher` comes with the temperature of the KL. `each` is shown every batch with
-/// the cross entropy of its cells, in nats.
+/// Evaluates a network on batches, which are held one at a time, and of one, unless a KL is asked for, the logits of a stretch of tokens.
+/// `teacher` comes with the temperature of the KL. `each` is shown every batch with the cross entropy of its cells, in nats.
 pub fn evaluate<E: Real, D: Device<E>, O: Operations<E, D>>(
     network: &Network<'_, E, D, O>,
     device: &D,
@@ -35,12 +36,20 @@ pub fn evaluate<E: Real, D: Device<E>, O: Operations<E, D>>(
     for batch in batches {
         in_vocabulary(network.model, &batch)?;
         let rows = network.rows(device, &batch).map_err(refused)?;
-        let logits = network.logits(&rows, without, |_, _| ()).map_err(refused)?;
-        let targets = Targets::new(device, &batch.labels, &batch.counted, 1).map_err(refused)?;
-        let own = ops.cross_entropy(&mut NoneTape, &logits, &targets).map_err(refused)?.as_vec();
+        let x = network.stream(&rows, without, |_, _| ()).map_err(refused)?;
+        let mut own = Vec::with_capacity(batch.labels.len());
+        let cells = x.as_vec();
+        let some = cells.chunks(ROWS * network.model.width).zip(batch.labels.chunks(ROWS)).zip(batch.counted.chunks(ROWS));
+        for ((x, labels), real) in some {
+            let x = device.try_tensor_from_vec(x.to_vec(), (labels.len(), network.model.width)).map_err(refused)?;
+            let logits = ops.head(&mut NoneTape, &x, network.table()).map_err(refused)?;
+            let targets = Targets::new(device, labels, real, 1).map_err(refused)?;
+            own.extend(ops.cross_entropy(&mut NoneTape, &logits, &targets).map_err(refused)?.as_vec());
+        }
         ce += counted(&own, &batch.counted);
         each(&batch, &own);
         if let Some((teacher, temperature)) = teacher {
+            let logits = ops.head(&mut NoneTape, &x, network.table()).map_err(refused)?;
             let said = teacher.about::<O>(device, (&batch, Part::Holdout), |other| other == temperature)?;
             let apart = ops.apart(&mut NoneTape, &logits, said.at(temperature)?, Divergence::Kl, temperature).map_err(refused)?;
             kl += counted(&apart.as_vec(), &batch.counted);
