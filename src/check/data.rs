@@ -9,7 +9,7 @@ use super::units::Unit;
 use super::words::Words;
 use crate::diagnostic::Diagnostic;
 use crate::study::{Data, Documents, Holdout, Layout, Shard, Text, Tokenizer};
-use crate::syntax::ast::ItemContent;
+use crate::syntax::ast::{ExprKind, ItemContent};
 
 /// Longer sequences are a slip of the hand.
 pub(super) const LONGEST_CONTEXT: u64 = 1 << 24;
@@ -86,7 +86,7 @@ impl<'a> Checker<'a> {
     }
 
     fn tokenizer(&self, words: &mut Words<'_, 'a>) -> Option<Tokenizer> {
-        if words.peek_word().is_none() {
+        if !matches!(words.peek().map(|part| &part.kind), Some(ExprKind::Name(_) | ExprKind::Call { .. })) {
             return Some(Tokenizer::File(words.text("a tokenizer")?.value));
         }
         let (word, part) = words.one_of("a tokenizer", &["bytes", "bpe", "teacher"])?;
