@@ -401,7 +401,7 @@ fn a_difference_names_the_inputs_that_changed() {
     edited.seeds = vec![0];
     let difference = xrun::plan::diff::diff(&plan(&edited), &before);
     let inputs = |label: &str| difference.changed.iter().find(|(of, ..)| of == label).map(|(.., inputs)| inputs.join(", "));
-    assert_eq!(inputs("phase 0 of [pre, joint], seed 0").as_deref(), Some("learning rate, steps, measured steps"));
+    assert_eq!(inputs("phase 0 of [pre, joint], seed 0").as_deref(), Some("learning rate, measured steps, steps"));
     assert_eq!(difference.changed.len(), 1);
     // The probe at the end is at another step: another label.
     assert_eq!(difference.added.len(), 1);

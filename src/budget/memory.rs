@@ -3,9 +3,10 @@
 //! Owns the convention, which is that of the fused engine: everything in 32-bit floats; a gradient and what the optimizer keeps for each
 //! element that learns; for each layer that gradients reach, what its reverse pass reads (inputs of norms, sublayers and gains,
 //! statistics of norms, queries, keys, values and their sum, the hidden activations) for every token of a micro-batch; besides, what one layer
-//! and the head need while they are worked on. The corpus and the allocator's slack are left out; a teacher that
-//! runs beside is [`super::speaking`]'s. Invariant: what does not
-//! learn costs nothing but its value. Held against what is taken in `tests/memory.rs`.
+//! and the head need while they are worked on. The corpus and the allocator's slack are left out; a teacher that runs beside is
+//! [`super::speaking`]'s. Invariant: what does not learn costs nothing but its value. Held against what is taken in `tests/alone/memory.rs`.
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
@@ -69,9 +70,15 @@ pub fn estimate(model: &Model, training: &Training, data: &Data, segment: &Segme
     let kept: u64 = (lowest..segment.depth())
         .map(|place| streams(model, segment, place).floats(width) + packed + merged + heads + inward)
         .sum();
+    // Of what is kept, what layers pass on goes with the reverse pass while gradients come: the larger of both is held.
+    let reached = (segment.depth() - lowest) as u64;
+    let passed = tokens * width * (reached + 2);
+    let gradients = learning.iter().map(|spec| spec.elements()).sum::<u64>();
+    let activations = tokens * (kept - reached * width) + passed.saturating_sub(gradients);
 
-    // The stream and its gradient, before and after a sublayer and its norm; a sublayer's own values and their gradients.
-    let layer = tokens * (6 * width + packed + merged + hidden);
+    // What a layer makes on its way and keeps not: values of the model's width, and those inside a sublayer; memory of one size serves all.
+    let inside: BTreeSet<u64> = [width, packed, merged, hidden].into();
+    let layer = tokens * (2 * width + inside.iter().sum::<u64>());
     let largest = segment.stack.iter().map(|layer| elements(&|spec: &&ParamSpec| spec.layer == Some(*layer))).max().unwrap_or(0);
     let slopes = if lowest < segment.depth() { (SHARDS + 1) * largest } else { 0 };
     let (context, across) = (context.next_multiple_of(16), head_dim.next_multiple_of(16));
@@ -81,12 +88,12 @@ pub fn estimate(model: &Model, training: &Training, data: &Data, segment: &Segme
     let head = SHARDS * size * (tokens.div_ceil(SHARDS).min(LOGITS) + 2 + if learns { width } else { 0 });
     // A checkpoint is written when gradients are gone: a tensor at a time, as values and as bytes.
     let tensor = specs.iter().map(ParamSpec::elements).max().unwrap_or(0);
-    let saved = (2 * tensor).saturating_sub(learning.iter().map(|spec| spec.elements()).sum());
+    let saved = (2 * tensor).saturating_sub(gradients);
     Memory {
         parameters: FLOAT * elements(&|_| true),
-        gradients: FLOAT * learning.iter().map(|spec| spec.elements()).sum::<u64>(),
+        gradients: FLOAT * gradients,
         moments: FLOAT * learning.iter().map(moments).sum::<u64>(),
-        activations: FLOAT * tokens * (kept + 2 * width),
+        activations: FLOAT * activations,
         work: FLOAT * (layer + slopes + attention + head + saved),
         program: PROGRAM,
     }

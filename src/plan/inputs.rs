@@ -14,7 +14,7 @@ use super::proof::{shape_of, shape_whole};
 /// Digits of a digest: enough to tell the inputs of nodes with one label apart.
 const DIGITS: usize = 12;
 
-/// Inputs with their digests, in the order in which they are told.
+/// Inputs with their digests, by their names.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Inputs(BTreeMap<String, String>);
