@@ -45,7 +45,7 @@ pub fn export(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
     let data = &phase.data;
     let segments = &run.timeline.segments[..=last];
     let trained = Trained {
-        story: &story::gather(&plan, &store).0,
+        story: &story::gather(&plan, &story::Shelved::new(&plan, &store)).0,
         arm,
         seed: run.seed,
         phase: last,

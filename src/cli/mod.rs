@@ -16,16 +16,21 @@ mod fmt;
 mod gc;
 mod load;
 mod lsp;
+mod metrics;
 mod new;
 mod output;
 mod plan;
 mod progress;
+mod replay;
 mod report;
+mod room;
 mod run;
 mod show;
 mod status;
 mod story;
+mod tensorboard;
 mod verify;
+mod watch;
 mod worker;
 mod world;
 
@@ -111,10 +116,16 @@ enum Verb {
     /// Time a training step, and keep the speed for the times in plans
     #[cfg(feature = "train")]
     Bench(bench::Arguments),
+    /// All that was measured as one table, for other programs
+    Metrics(metrics::Arguments),
+    /// Show again what runs did, or the report that their events give
+    Replay(replay::Arguments),
     /// What is different between two reports or two stores; exits with 1 if anything is
     Diff(diff::Arguments),
     /// What is done, under way, failed, missing
     Status(status::Arguments),
+    /// Watch a study while it runs
+    Watch(watch::Arguments),
     /// What is known of a node, or of the nodes of an arm
     Show(show::Arguments),
     /// Hash what the store holds, and do some of it again to compare
@@ -158,12 +169,15 @@ pub fn main() -> ExitCode {
         Verb::Export(arguments) => export::export(&arguments, manner),
         #[cfg(feature = "train")]
         Verb::Bench(arguments) => bench::bench(&arguments, manner),
+        Verb::Metrics(arguments) => metrics::metrics(&arguments, manner),
+        Verb::Replay(arguments) => replay::replay(&arguments, manner),
         Verb::Diff(arguments) => diff::diff(&arguments),
         Verb::Explain(arguments) => explain::explain(&arguments),
         Verb::Help(arguments) => explain::help(&arguments),
         Verb::Completions(arguments) => completions::completions(&arguments),
         Verb::Lsp => lsp::lsp(),
         Verb::Status(arguments) => status::status(&arguments, manner),
+        Verb::Watch(arguments) => watch::watch(&arguments, manner),
         Verb::Show(arguments) => show::show(&arguments, manner),
         Verb::Verify(arguments) => verify::verify(&arguments, manner),
         Verb::Gc(arguments) => gc::gc(&arguments, manner),

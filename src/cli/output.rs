@@ -8,8 +8,12 @@ use super::Fault;
 
 /// Writes a result to standard output. Whoever reads it may stop early.
 pub fn say(text: &str) -> Result<(), Fault> {
+    put(text.as_bytes())
+}
+
+fn put(bytes: &[u8]) -> Result<(), Fault> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Fault::Machine(format!("cannot write the result: {error}"))),
         _ => Ok(()),
     }
@@ -29,9 +33,14 @@ pub fn complain(text: &str) {
 
 /// A result to where it was asked for: a file, or standard output.
 pub fn deliver(text: &str, out: Option<&Path>) -> Result<(), Fault> {
+    deliver_bytes(text.as_bytes(), out)
+}
+
+/// As [`deliver`], for what is no text.
+pub fn deliver_bytes(bytes: &[u8], out: Option<&Path>) -> Result<(), Fault> {
     match out {
-        Some(path) => write(text.as_bytes(), path),
-        None => say(text),
+        Some(path) => write(bytes, path),
+        None => put(bytes),
     }
 }
 

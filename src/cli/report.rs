@@ -29,8 +29,9 @@ pub struct Arguments {
     check: bool,
 }
 
+/// How a report is written.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+pub enum Format {
     Md,
     Text,
     Html,
@@ -42,24 +43,14 @@ enum Format {
 pub fn report(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
     let plan = load::plan(&arguments.which, manner)?;
     let store = load::store(&arguments.which);
-    let (story, damaged) = story::gather(&plan, &store);
+    let (story, damaged) = story::gather(&plan, &story::Shelved::new(&plan, &store));
     for reason in &damaged {
         output::note(&format!("warning: {reason}; `xrun run` makes it anew"));
     }
     let findings = findings(&story);
     let text = match &arguments.template {
         Some(path) => through(&findings, path)?,
-        None => {
-            let form = match arguments.format {
-                Format::Md => Form::Markdown,
-                Format::Text => Form::Text,
-                Format::Html => Form::Html,
-                Format::Tex => Form::Latex,
-                Format::Csv => Form::Csv,
-                Format::Json => Form::Json,
-            };
-            render(&findings, form).map_err(|error| Fault::Machine(error.to_string()))?
-        }
+        None => rendered(&findings, arguments.format)?,
     };
     if let Some(folder) = &arguments.figures {
         std::fs::create_dir_all(folder)
@@ -75,6 +66,19 @@ pub fn report(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
     }
     output::deliver(&text, arguments.out.as_deref())?;
     Ok(if arguments.check && !findings.all_supported() { Outcome::Failed } else { Outcome::Done })
+}
+
+/// A report in one of its forms.
+pub fn rendered(findings: &Findings, format: Format) -> Result<String, Fault> {
+    let form = match format {
+        Format::Md => Form::Markdown,
+        Format::Text => Form::Text,
+        Format::Html => Form::Html,
+        Format::Tex => Form::Latex,
+        Format::Csv => Form::Csv,
+        Format::Json => Form::Json,
+    };
+    render(findings, form).map_err(|error| Fault::Machine(error.to_string()))
 }
 
 fn through(findings: &Findings, path: &std::path::Path) -> Result<String, Fault> {

@@ -10,10 +10,10 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::progress::Terminal;
 use super::worker::Everything;
-use super::{Fault, Manner, Outcome, Which, load, output};
+use super::{Fault, Manner, Outcome, Which, load, output, room};
 use crate::plan::{Node, Plan};
 use crate::run::lock::PATIENCE;
-use crate::run::{Device, Options, Summary, execute};
+use crate::run::{Device, Options, Summary, execute, machine};
 
 /// Time between periodic checkpoints: what a kill costs at most. A checkpoint that takes long is made less often, see `train::phase`.
 const SAVE_EVERY: Duration = Duration::from_secs(10);
@@ -38,6 +38,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
+    let asked = Instant::now();
     let plan = load::plan(&arguments.which, manner)?;
     if !manner.quiet {
         for warning in &plan.warnings {
@@ -47,11 +48,18 @@ pub fn run(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
     plan.runnable().map_err(Fault::Input)?;
     let nodes = wanted(&plan, arguments.arm.as_deref())?;
     let store = load::store(&arguments.which);
+    let missing: Vec<&Node> = nodes.iter().filter(|node| !store.has(&node.key)).collect();
+    if !missing.is_empty() {
+        let said = room::check(&plan, &missing, &store, arguments.jobs.get(), arguments.device)?;
+        if !manner.quiet {
+            said.iter().for_each(|line| output::note(line));
+        }
+    }
     let stop = heed_signals()?;
-    let options = Options { jobs: arguments.jobs.get(), save_every: SAVE_EVERY, patience: PATIENCE };
+    let (jobs, threads) = (arguments.jobs.get(), machine::threads());
+    let options = Options { jobs, threads, save_every: SAVE_EVERY, patience: PATIENCE, asked };
     let worker = Everything { folder: load::folder(&arguments.which), device: arguments.device };
     let terminal = Terminal::new(&nodes, |key| store.has(key), manner.quiet);
-    let began = Instant::now();
     let summary = execute(&nodes, &store, &worker, &options, &stop, &terminal);
     terminal.close();
     let summary = summary.map_err(|error| Fault::Machine(error.to_string()))?;
@@ -59,7 +67,10 @@ pub fn run(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
         output::note(&terminal.profile());
     }
     if !manner.quiet {
-        output::note(&told(&summary, nodes.len(), began.elapsed()));
+        output::note(&told(&summary, nodes.len(), asked.elapsed()));
+        if summary.done > 0 {
+            output::note(&terminal.overhead());
+        }
     }
     Ok(if summary.interrupted {
         Outcome::Interrupted

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 
+use super::watch::picture::{Picture, Running};
 use super::{Fault, Manner, Outcome, Which, load, output};
-use crate::plan::{Node, Plan};
+use crate::plan::{Key, Node, Plan};
 use crate::run::record::CHECKPOINT;
+use crate::run::replay::Told;
 use crate::run::{Standing, Store};
 
 /// What is done, under way, failed, missing
@@ -32,11 +34,13 @@ fn word(store: &Store, node: &Node) -> &'static str {
 pub fn status(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
     let plan = load::plan(&arguments.which, manner)?;
     let store = load::store(&arguments.which);
-    output::say(&told(&plan, &store, manner.verbose))?;
+    let begun = |key: &Key| plan.node(key).is_some() && !store.has(key);
+    let picture = Picture::of(&plan, &store, &Told::read(&store.events(), &begun).0, std::iter::empty(), &[]);
+    output::say(&told(&plan, &store, &picture, manner.verbose))?;
     Ok(Outcome::Done)
 }
 
-fn told(plan: &Plan, store: &Store, all: bool) -> String {
+fn told(plan: &Plan, store: &Store, picture: &Picture, all: bool) -> String {
     let nodes = plan.nodes();
     let mut counts: BTreeMap<&str, [usize; WORDS.len()]> = BTreeMap::new();
     let mut lines = String::new();
@@ -46,7 +50,11 @@ fn told(plan: &Plan, store: &Store, all: bool) -> String {
         counts.entry(node.work.kind()).or_default()[column] += 1;
         let reason = match store.standing(&node.key) {
             Standing::Failed(failure) => format!(": {}", failure.reason),
-            Standing::Running(holder) => format!(": {holder}"),
+            Standing::Running(holder) => {
+                let running = picture.running.iter().find(|running| running.key == node.key.0);
+                let words = running.map(Running::words).filter(|words| !words.is_empty());
+                format!(": {holder}{}", words.map_or_else(String::new, |words| format!(", {words}")))
+            }
             _ => String::new(),
         };
         if all || said == "running" || said == "failed" {
@@ -74,5 +82,5 @@ fn told(plan: &Plan, store: &Store, all: bool) -> String {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(comfy_table::CellAlignment::Right);
     }
-    format!("{}\n{}\n{lines}", plan.study.name, table.trim_fmt())
+    format!("{}\n{}\n{lines}", picture.line(), table.trim_fmt())
 }

@@ -1,10 +1,10 @@
-//! What a report reads, from a plan and a store.
+//! What a report reads: from a plan and a store, or from a plan and what events tell of a run.
 //!
 //! Invariant: what the store cannot vouch for is left out and named.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,12 +12,85 @@ use crate::plan::run::PlannedRun;
 use crate::plan::{Key, Plan};
 use crate::report::{Evaluated, Measured, Part, Planned, ProbeStory, RunState, RunStory, Story, TeacherStory};
 use crate::run::lines;
-use crate::run::record::{DOCUMENTS, DocumentsRecord, METRICS, PROBE, ProbeRecord, Real};
+use crate::run::record::{DOCUMENTS, DocumentsRecord, FailureRecord, METRICS, MetricLine, PROBE, ProbeRecord, Real};
+use crate::run::replay::{End, Told};
 use crate::run::store::Store;
 use crate::study::{Metric, Study, Term};
 
-/// The story of a plan so far, and what in the store is damaged.
-pub fn gather(plan: &Plan, store: &Store) -> (Story, Vec<String>) {
+/// Where results are read.
+pub trait Results: Sync {
+    /// A file of a finished node; the reason where it is damaged, `None` where there is none.
+    fn read(&self, key: &Key, file: &str) -> Option<Result<Cow<'_, [u8]>, String>>;
+    /// What a node that has not finished has measured so far.
+    fn under_way(&self, key: &Key) -> Vec<MetricLine>;
+    /// Why the last attempt at it ended badly.
+    fn failure(&self, key: &Key) -> Option<FailureRecord>;
+}
+
+/// A store; what is under way is told by its streams of events.
+pub struct Shelved<'a> {
+    store: &'a Store,
+    /// Of nodes that are under way.
+    told: Told,
+}
+
+impl<'a> Shelved<'a> {
+    /// Reads the streams as far as they tell of nodes of the plan that are not finished.
+    pub fn new(plan: &Plan, store: &'a Store) -> Self {
+        let begun = |key: &&Key| !store.has(key) && (store.work(key).exists() || store.failure(key).is_some());
+        let begun: BTreeSet<Key> = plan.runs.iter().flat_map(|run| &run.phases).filter(begun).cloned().collect();
+        // A stream that cannot be read to its end tells of that in `xrun replay`; here it tells what it can.
+        let told = if begun.is_empty() { Told::default() } else { Told::read(&store.events(), &|key| begun.contains(key)).0 };
+        Self { store, told }
+    }
+}
+
+impl Results for Shelved<'_> {
+    fn read(&self, key: &Key, file: &str) -> Option<Result<Cow<'_, [u8]>, String>> {
+        // A phase that was not evaluated at its end has no such file, and nothing of it is missing.
+        if file == DOCUMENTS && !self.store.node(key).join(DOCUMENTS).exists() {
+            return None;
+        }
+        self.store.read(key, file).map(|bytes| bytes.map(Cow::Owned))
+    }
+    fn under_way(&self, key: &Key) -> Vec<MetricLine> {
+        self.told.attempt(key).map(|attempt| attempt.lines.clone()).unwrap_or_default()
+    }
+    fn failure(&self, key: &Key) -> Option<FailureRecord> {
+        self.store.failure(key)
+    }
+}
+
+/// What events tell, without any store.
+impl Results for Told {
+    fn read(&self, key: &Key, file: &str) -> Option<Result<Cow<'_, [u8]>, String>> {
+        let attempt = self.attempt(key).filter(|_| self.is_finished(key))?;
+        let written = |text: serde_json::Result<Vec<u8>>| -> Result<Cow<'static, [u8]>, String> {
+            text.map(Cow::Owned).map_err(|error| error.to_string())
+        };
+        match file {
+            METRICS => {
+                let lines = attempt.lines.iter().map(|line| serde_json::to_string(line).map(|line| line + "\n"));
+                Some(written(lines.collect::<serde_json::Result<String>>().map(String::into_bytes)))
+            }
+            DOCUMENTS => Some(written(serde_json::to_vec(attempt.documents.as_ref()?))),
+            PROBE => Some(written(serde_json::to_vec(attempt.probe.as_ref()?))),
+            _ => None,
+        }
+    }
+    fn under_way(&self, key: &Key) -> Vec<MetricLine> {
+        self.attempt(key).map(|attempt| attempt.lines.clone()).unwrap_or_default()
+    }
+    fn failure(&self, key: &Key) -> Option<FailureRecord> {
+        match self.attempt(key)?.end.as_ref()? {
+            End::Failed(failure) => Some(failure.clone()),
+            End::Finished | End::Interrupted => None,
+        }
+    }
+}
+
+/// The story of a plan so far, and what of its results is damaged.
+pub fn gather(plan: &Plan, store: &dyn Results) -> (Story, Vec<String>) {
     let wanted = wanted(&plan.study);
     let mut shelf = Shelf { plan, store, parts: BTreeMap::new(), evaluated: BTreeMap::new(), damaged: Vec::new() };
     shelf.fill(&wanted);
@@ -46,10 +119,10 @@ struct Wanted<'a> {
     documents: bool,
 }
 
-/// The store, each node of it read once.
+/// The results, each node of them read once.
 struct Shelf<'a> {
     plan: &'a Plan,
-    store: &'a Store,
+    store: &'a dyn Results,
     /// What finished nodes measured.
     parts: BTreeMap<Key, Arc<Part>>,
     /// The last evaluation of runs that claims compare.
@@ -80,9 +153,7 @@ impl Shelf<'_> {
             while let Some((key, Wanted { steps, documents })) = nodes.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let Some(bytes) = store.read(key, METRICS) else { continue };
                 let measured = bytes.and_then(|bytes| part(&bytes, wanted, *steps));
-                // A phase that was not evaluated at its end has none.
-                let has = *documents && store.node(key).join(DOCUMENTS).exists();
-                let bytes = if has { store.read(key, DOCUMENTS) } else { None };
+                let bytes = if *documents { store.read(key, DOCUMENTS) } else { None };
                 let evaluated = bytes.map(|bytes| bytes.and_then(|bytes| evaluated(&bytes)));
                 done.push((*key, measured, evaluated));
             }
@@ -115,7 +186,7 @@ impl Shelf<'_> {
         }
         let diverged = run.phases.get(finished).and_then(|key| self.store.failure(key)).and_then(|failure| failure.diverged_at);
         if let Some(key) = run.phases.get(finished) {
-            metrics.append(Arc::new(under_way(&self.store.work(key), &Metric::ALL)));
+            metrics.append(Arc::new(under_way(&self.store.under_way(key))));
         }
         let state = match diverged {
             Some(step) => RunState::Diverged { step },
@@ -193,9 +264,15 @@ fn evaluated(bytes: &[u8]) -> Result<Evaluated, String> {
     Ok(Evaluated { step: record.step, tokens: record.tokens, ce: record.ce.into_iter().map(|ce| ce.0).collect() })
 }
 
-/// What a phase that is under way has written so far; its last line may be half a line.
-fn under_way(folder: &Path, wanted: &[Metric]) -> Part {
-    collect(&std::fs::read_to_string(folder.join(METRICS)).unwrap_or_default(), wanted).0
+/// What a phase that is under way has measured so far, as far as its steps go forward.
+fn under_way(lines: &[MetricLine]) -> Part {
+    let mut part = Part::default();
+    for (line, metric) in lines.iter().flat_map(|line| Metric::ALL.into_iter().map(move |metric| (line, metric))) {
+        if let Some(value) = line.values.get(metric.name()) {
+            part.push(metric, line.step, value.0);
+        }
+    }
+    part
 }
 
 /// What could be read, and why no more.

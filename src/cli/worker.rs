@@ -8,7 +8,8 @@ use crate::data::corpus::{self, Written};
 use crate::plan::node::{Node, Work};
 use crate::plan::tokenizer;
 use crate::run::Device;
-use crate::run::worker::{Desk, Failure, Outcome, Progress, Spent, Worker};
+use crate::run::profile::Part;
+use crate::run::worker::{Desk, Failure, Outcome, Progress, Worker};
 
 /// Works on every kind of node.
 pub struct Everything {
@@ -23,25 +24,25 @@ impl Worker for Everything {
         match &node.work {
             Work::Corpus { data, content } => {
                 let trained = tokenizer(data, content.as_deref()).map(|key| (desk.finished)(&key).join(bpe::FILE));
-                let Desk { folder, stop, tell, .. } = desk;
+                let Desk { folder, stop, tell, profile, .. } = desk;
                 let mut go_on = |Written { done, total, tokens }| {
-                    tell(Progress { done, total, tokens, loss: None, spent: Spent::default() });
+                    tell(Progress { done, total, tokens, measured: None });
                     !stop.is_asked_for()
                 };
-                let header = corpus::write(data, content.as_deref(), &self.folder, trained.as_deref(), folder, &mut go_on)
-                    .map_err(|error| Failure::Input(error.to_string()))?;
+                let write = || corpus::write(data, content.as_deref(), &self.folder, trained.as_deref(), folder, &mut go_on);
+                let header = profile.time(Part::Looking, write).map_err(|error| Failure::Input(error.to_string()))?;
                 let Some(header) = header else { return Ok(Outcome::Interrupted) };
                 let counts = [("train_tokens", header.train_tokens), ("holdout_tokens", header.holdout_tokens)];
                 Ok(Outcome::Done(counts.map(|(name, count)| (name.to_owned(), count)).into_iter().collect::<BTreeMap<_, _>>()))
             }
             Work::Tokenizer { data, content } => {
-                let Desk { folder, stop, tell, .. } = desk;
+                let Desk { folder, stop, tell, profile, .. } = desk;
                 let mut go_on = |Written { done, total, tokens }| {
-                    tell(Progress { done, total, tokens, loss: None, spent: Spent::default() });
+                    tell(Progress { done, total, tokens, measured: None });
                     !stop.is_asked_for()
                 };
-                let size = bpe::write(data, content.as_deref(), &self.folder, folder, &mut go_on)
-                    .map_err(|error| Failure::Input(error.to_string()))?;
+                let write = || bpe::write(data, content.as_deref(), &self.folder, folder, &mut go_on);
+                let size = profile.time(Part::Looking, write).map_err(|error| Failure::Input(error.to_string()))?;
                 let counts = |size| Outcome::Done([("vocabulary".to_owned(), size as u64)].into_iter().collect());
                 Ok(size.map_or(Outcome::Interrupted, counts))
             }

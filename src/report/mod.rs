@@ -13,7 +13,7 @@ mod claims;
 mod compare;
 mod curves;
 mod documents;
-mod escape;
+pub mod escape;
 mod figure;
 mod findings;
 mod json;

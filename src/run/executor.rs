@@ -2,15 +2,18 @@
 //!
 //! Invariant: a node is worked on by one holder of its lock at a time; a failed node stops only what needs it.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::history::{History, Line};
+use super::event::Event;
+use super::history::{self, History};
 use super::lock::{Holder, Lock, Observer, Taken};
+use super::profile::{Part, Profile};
 use super::record::FailureRecord;
 use super::store::{Published, State, Store, StoreError};
+use super::stream::{Listener, Stream, Telling};
 use super::worker::{Desk, Failure, Outcome, Progress, Stop, Worker};
 use crate::plan::node::{Key, Node};
 use crate::plan::{Inputs, Why};
@@ -20,24 +23,14 @@ use crate::plan::{Inputs, Why};
 pub struct Options {
     /// Nodes at a time, at least 1.
     pub jobs: usize,
+    /// Threads of the machine, which nodes that run at the same time share.
+    pub threads: usize,
     /// Time between periodic checkpoints.
     pub save_every: Duration,
     /// A holder of a lock that shows no life for so long is taken for dead ([`super::lock::PATIENCE`]).
     pub patience: Duration,
-}
-
-/// Hears what happens; calls come from several threads.
-pub trait Listener: Sync {
-    /// A node is taken up; `why` it is not taken from the store.
-    fn started(&self, node: &Node, why: &Why);
-    /// It is further.
-    fn progress(&self, node: &Node, progress: &Progress);
-    /// It is in the store.
-    fn finished(&self, node: &Node, seconds: f64);
-    /// Another process works on it, first heard of now; `None` if that cannot be told.
-    fn elsewhere(&self, node: &Node, holder: Option<&Holder>);
-    /// It failed.
-    fn failed(&self, node: &Node, reason: &str);
+    /// When the program was asked: what lies between that and the first node was planning.
+    pub asked: Instant,
 }
 
 /// How it went.
@@ -68,11 +61,23 @@ enum Status {
 
 struct Board<'a> {
     nodes: &'a [Node],
-    status: BTreeMap<&'a Key, Status>,
+    /// Parallel to the nodes.
+    places: Vec<Place>,
+    /// Nodes that wait for nothing but a thread.
+    ready: BTreeSet<usize>,
+    running: usize,
     /// Nodes that another process works on: others come first, and these are looked at again then.
     elsewhere: BTreeMap<usize, Instant>,
     summary: Summary,
     error: Option<StoreError>,
+}
+
+struct Place {
+    status: Status,
+    /// Nodes that it needs and that are not done.
+    lacks: usize,
+    /// Nodes that need it.
+    needed_by: Vec<usize>,
 }
 
 /// What a thread may do now.
@@ -85,29 +90,51 @@ enum Next {
     Nothing,
 }
 
-impl Board<'_> {
+impl<'a> Board<'a> {
+    fn new(nodes: &'a [Node]) -> Self {
+        let place = |node: &Node| Place { status: Status::Waiting, lacks: node.needs.len(), needed_by: Vec::new() };
+        let mut places: Vec<Place> = nodes.iter().map(place).collect();
+        let at: BTreeMap<&Key, usize> = (0..).zip(nodes).map(|(at, node)| (&node.key, at)).collect();
+        for (number, node) in nodes.iter().enumerate() {
+            // One that is not there is never done.
+            for need in node.needs.iter().filter_map(|need| at.get(need)) {
+                places[*need].needed_by.push(number);
+            }
+        }
+        let ready = (0..nodes.len()).filter(|number| places[*number].lacks == 0).collect();
+        let (elsewhere, summary) = (BTreeMap::new(), Summary::default());
+        Self { nodes, places, ready, running: 0, elsewhere, summary, error: None }
+    }
     /// The first node all of whose needs are done.
     fn next(&self) -> Next {
         let now = Instant::now();
-        let mut later = self.running();
-        for (at, node) in self.nodes.iter().enumerate() {
-            let is = |key: &Key, status| self.status.get(key) == Some(&status);
-            if is(&node.key, Status::Waiting) && node.needs.iter().all(|need| is(need, Status::Done)) {
-                if self.elsewhere.get(&at).is_none_or(|again| *again <= now) {
-                    return Next::Node(at);
-                }
-                later = true;
-            }
+        let free = |at: &&usize| self.elsewhere.get(at).is_none_or(|again| *again <= now);
+        match self.ready.iter().find(free) {
+            Some(at) => Next::Node(*at),
+            None if self.running > 0 || !self.ready.is_empty() => Next::Wait,
+            None => Next::Nothing,
         }
-        if later { Next::Wait } else { Next::Nothing }
+    }
+    /// Nodes that run, and those that could be begun beside them, as far as there are jobs.
+    fn at_once(&self, jobs: usize) -> usize {
+        (self.running + self.ready.len()).min(jobs).max(1)
     }
     fn set(&mut self, at: usize, status: Status) {
-        if let Some(slot) = self.status.get_mut(&self.nodes[at].key) {
-            *slot = status;
+        self.running -= usize::from(self.places[at].status == Status::Running);
+        self.running += usize::from(status == Status::Running);
+        self.places[at].status = status;
+        match status {
+            Status::Waiting => _ = self.ready.insert(at),
+            Status::Running | Status::Failed => _ = self.ready.remove(&at),
+            Status::Done => {
+                for by in std::mem::take(&mut self.places[at].needed_by) {
+                    self.places[by].lacks -= 1;
+                    if self.places[by].lacks == 0 {
+                        self.ready.insert(by);
+                    }
+                }
+            }
         }
-    }
-    fn running(&self) -> bool {
-        self.status.values().any(|status| *status == Status::Running)
     }
 }
 
@@ -117,13 +144,14 @@ struct Run<'a> {
     worker: &'a dyn Worker,
     options: &'a Options,
     stop: &'a AtomicBool,
-    listener: &'a dyn Listener,
+    stream: Stream<'a>,
+    profile: Profile,
     observer: Observer,
     /// What was done before this run.
     history: History,
 }
 
-/// Executes `nodes`, which come in an order in which every node follows what it needs.
+/// Executes `nodes`, which come in an order in which every node follows what it needs; tells the listener of all that happens.
 pub fn execute(
     nodes: &[Node],
     store: &Store,
@@ -133,25 +161,38 @@ pub fn execute(
     listener: &dyn Listener,
 ) -> Result<Summary, StoreError> {
     store.create()?;
-    let status = nodes.iter().map(|node| (&node.key, Status::Waiting)).collect();
-    let board = Mutex::new(Board { nodes, status, elsewhere: BTreeMap::new(), summary: Summary::default(), error: None });
+    let board = Mutex::new(Board::new(nodes));
     let changed = Condvar::new();
-    let (observer, history) = (Observer::new(options.patience), History::of(store));
-    let run = Run { store, worker, options, stop, listener, observer, history };
+    let (profile, observer, history) = (Profile::default(), Observer::new(options.patience), History::of(store));
+    profile.add(Part::Planning, options.asked.elapsed());
+    let run = Run { store, worker, options, stop, stream: Stream::new(store.events(), listener), profile, observer, history };
+    let (me, program) = (Holder::me(false), env!("CARGO_PKG_VERSION").to_owned());
+    let jobs = options.jobs.max(1);
+    run.say(Event::RunStarted { host: me.host, pid: me.pid, program, jobs, nodes: nodes.len() });
+    let lived = AtomicU64::new(0);
     std::thread::scope(|scope| {
-        for _ in 0..options.jobs.max(1) {
-            scope.spawn(|| run.work(&board, &changed));
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                let began = Instant::now();
+                run.work(&board, &changed);
+                let nanoseconds = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                lived.fetch_add(nanoseconds, Ordering::Relaxed);
+            });
         }
     });
+    run.profile.close(Duration::from_nanos(lived.into_inner()));
     let mut board = board.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(error) = board.error {
         return Err(error);
     }
-    let waiting = board.status.values().filter(|status| **status == Status::Waiting).count();
+    let waiting = board.places.iter().filter(|place| place.status == Status::Waiting).count();
     board.summary.interrupted = waiting > 0 && stop.load(Ordering::Relaxed);
     if !board.summary.interrupted {
         board.summary.blocked = waiting;
     }
+    let Summary { done, found, blocked, interrupted, ref failed } = board.summary;
+    let (failed, seconds) = (failed.len(), options.asked.elapsed().as_secs_f64());
+    run.say(Event::RunFinished { done, found, failed, blocked, interrupted, seconds, spent: run.profile.seconds() });
     Ok(board.summary)
 }
 
@@ -171,6 +212,10 @@ enum Attempt {
 }
 
 impl Run<'_> {
+    fn say(&self, event: Event) {
+        self.profile.time(Part::Events, || self.stream.say(event));
+    }
+
     fn work(&self, board: &Mutex<Board<'_>>, changed: &Condvar) {
         loop {
             let mut held = hold(board);
@@ -181,16 +226,20 @@ impl Run<'_> {
                 match held.next() {
                     Next::Node(at) => break at,
                     Next::Wait => {
+                        let began = Instant::now();
                         let woken = changed.wait_timeout(held, LOOK_AGAIN / 2);
                         held = woken.map_or_else(|poisoned| poisoned.into_inner().0, |(held, _)| held);
+                        self.profile.add(Part::Waiting, began.elapsed());
                     }
                     Next::Nothing => return,
                 }
             };
             held.set(at, Status::Running);
             let node = &held.nodes[at];
+            // The rest of a division is left over: a thread more for one arm makes no other sooner.
+            let threads = (self.options.threads / held.at_once(self.options.jobs)).max(1);
             drop(held);
-            let result = self.attempt(node);
+            let result = self.attempt(node, threads);
             let mut held = hold(board);
             match result {
                 Ok(Attempt::Done) => {
@@ -209,13 +258,13 @@ impl Run<'_> {
                 Ok(Attempt::Elsewhere(holder)) => {
                     held.set(at, Status::Waiting);
                     if held.elsewhere.insert(at, Instant::now() + LOOK_AGAIN).is_none() {
-                        self.listener.elsewhere(node, holder.as_ref());
+                        self.say_elsewhere(node, holder.as_ref());
                     }
                 }
                 Ok(Attempt::Lost) => {
                     held.set(at, Status::Waiting);
                     held.elsewhere.insert(at, Instant::now() + LOOK_AGAIN);
-                    self.listener.elsewhere(node, None);
+                    self.say_elsewhere(node, None);
                 }
                 Err(error) => held.error = Some(error),
             }
@@ -224,64 +273,84 @@ impl Run<'_> {
         }
     }
 
-    fn attempt(&self, node: &Node) -> Result<Attempt, StoreError> {
-        let store = self.store;
-        if let State::Finished(_) = store.state(&node.key) {
-            store.clear(&node.key, &self.observer);
+    fn say_elsewhere(&self, node: &Node, holder: Option<&Holder>) {
+        let (key, label) = (node.key.clone(), node.label.clone());
+        self.say(Event::NodeElsewhere { key, label, holder: holder.map(Holder::to_string) });
+    }
+
+    fn attempt(&self, node: &Node, threads: usize) -> Result<Attempt, StoreError> {
+        let Self { store, profile, .. } = self;
+        if let State::Finished(_) = profile.time(Part::Store, || store.state(&node.key)) {
+            profile.time(Part::Locks, || store.clear(&node.key, &self.observer));
+            self.say(Event::NodeFound { key: node.key.clone() });
             return Ok(Attempt::Found);
         }
-        let lock = match store.lock(&node.key, &self.observer)? {
+        let lock = match profile.time(Part::Locks, || store.lock(&node.key, &self.observer))? {
             Taken::Ours(lock) => lock,
             Taken::Held(holder) => return Ok(Attempt::Elsewhere(holder)),
         };
-        let attempt = self.under(node, &lock);
-        store.release(&node.key, lock);
+        let attempt = self.under(node, &lock, threads);
+        profile.time(Part::Locks, || store.release(&node.key, lock));
         attempt
     }
 
-    fn under(&self, node: &Node, lock: &Lock) -> Result<Attempt, StoreError> {
-        let Self { store, worker, options, listener, .. } = self;
+    fn under(&self, node: &Node, lock: &Lock, threads: usize) -> Result<Attempt, StoreError> {
+        let Self { store, worker, options, profile, .. } = self;
         // Looked at again under the lock: another process may have finished it in between.
-        let why = match store.state(&node.key) {
-            State::Finished(_) => return Ok(Attempt::Found),
+        let why = match profile.time(Part::Store, || store.state(&node.key)) {
+            State::Finished(_) => {
+                self.say(Event::NodeFound { key: node.key.clone() });
+                return Ok(Attempt::Found);
+            }
             State::Damaged(reason) => Why::Damaged(reason),
             State::Absent => self.history.why_absent(store, node),
         };
-        let folder = store.begin(&node.key, lock)?;
+        let folder = profile.time(Part::Store, || store.begin(&node.key, lock))?;
         let from_start = std::fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_none());
-        listener.started(node, &why);
-        let began = Instant::now();
-        let mut tokens = 0;
-        let mut tell = |progress: Progress| {
-            tokens += progress.tokens;
-            listener.progress(node, &progress);
-        };
+        let why = why.to_string();
+        let mut telling = profile.time(Part::Events, || Telling::begin(&self.stream, node, why, &folder));
+        let mut tell = |progress: Progress| profile.time(Part::Events, || telling.hear(progress));
         let finished = |key: &Key| store.node(key);
         let stop = Stop::of(self.stop).or_lost(lock.lost());
-        let mut desk = Desk { folder: &folder, finished: &finished, stop, save_every: options.save_every, tell: &mut tell };
-        match worker.work(node, &mut desk) {
+        let save_every = options.save_every;
+        let mut desk = Desk { folder: &folder, finished: &finished, stop, save_every, tell: &mut tell, threads, profile };
+        let outcome = worker.work(node, &mut desk);
+        let (key, label) = (node.key.clone(), node.label.clone());
+        match outcome {
             Ok(Outcome::Done(counts)) => {
-                if store.finish(&node.key, lock, node.work.kind(), counts)? == Published::ByAnother {
+                profile.time(Part::Events, || telling.seal(&folder));
+                let published = profile.time(Part::Store, || store.finish(&node.key, lock, node.work.kind(), counts))?;
+                if published == Published::ByAnother {
+                    self.say(Event::NodeInterrupted { key });
                     return Ok(Attempt::Lost);
                 }
-                let seconds = began.elapsed().as_secs_f64();
-                let (key, kind, label) = (node.key.clone(), node.work.kind().to_owned(), node.label.clone());
-                store.remember(&Line { key, kind, label, seconds, tokens, from_start, inputs: Inputs::of(node) });
-                listener.finished(node, seconds);
+                let (seconds, tokens) = (telling.seconds(), telling.tokens());
+                let (kind, inputs) = (node.work.kind().to_owned(), Inputs::of(node));
+                let line = history::Line { key: key.clone(), kind, label: label.clone(), seconds, tokens, from_start, inputs };
+                profile.time(Part::Store, || store.remember(&line));
+                self.say(Event::NodeFinished { key, label, seconds, tokens });
                 Ok(Attempt::Done)
             }
             // Whatever went wrong after another took over is no fault of the node.
-            Ok(Outcome::Interrupted) | Err(_) if !lock.is_ours() => Ok(Attempt::Lost),
-            Ok(Outcome::Interrupted) => Ok(Attempt::Interrupted),
+            Ok(Outcome::Interrupted) | Err(_) if !lock.is_ours() => {
+                self.say(Event::NodeInterrupted { key });
+                Ok(Attempt::Lost)
+            }
+            Ok(Outcome::Interrupted) => {
+                telling.flush();
+                self.say(Event::NodeInterrupted { key });
+                Ok(Attempt::Interrupted)
+            }
             Err(failure) => {
                 let reason = failure.to_string();
                 let diverged_at = match failure {
                     Failure::Diverged { step, .. } => Some(step),
                     Failure::Input(_) | Failure::Io { .. } => None,
                 };
-                listener.failed(node, &reason);
+                telling.flush();
+                self.say(Event::NodeFailed { key, label: label.clone(), reason: reason.clone(), diverged_at });
                 // Said first: where the disk is full, this fails as well.
-                store.fail(&node.key, &FailureRecord { label: node.label.clone(), reason: reason.clone(), diverged_at })?;
+                store.fail(&node.key, &FailureRecord { label, reason: reason.clone(), diverged_at })?;
                 Ok(Attempt::Failed(reason))
             }
         }

@@ -52,7 +52,7 @@ impl std::fmt::Display for Holder {
 }
 
 impl Holder {
-    fn me(locked: bool) -> Self {
+    pub(super) fn me(locked: bool) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let kernel = |name: &str| fs::read_to_string(Path::new("/proc/sys/kernel").join(name)).ok();
         let line = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());

@@ -8,6 +8,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::machine;
+use super::profile::Profile;
 use super::record::{METRICS, MetricLine, Record};
 use super::store::{Store, copy_files};
 use super::worker::{Desk, Failure, Outcome, Progress, Stop, Worker};
@@ -72,7 +74,8 @@ impl Again<'_> {
         };
         let finished = |key: &Key| self.store.node(key);
         let save_every = if self.kills.is_empty() { Duration::MAX } else { Duration::ZERO };
-        let mut desk = Desk { folder, finished: &finished, stop: Stop::of(&halt), save_every, tell: &mut tell };
+        let (stop, threads, profile) = (Stop::of(&halt), machine::threads(), Profile::default());
+        let mut desk = Desk { folder, finished: &finished, stop, save_every, tell: &mut tell, threads, profile: &profile };
         let outcome = self.worker.work(node, &mut desk);
         match fault {
             Some(fault) => Err(disk("cannot keep what the kill leaves")(fault)),

@@ -5,6 +5,7 @@
 //! work/KEY/N/      a node under way, as its N-th holder left it; kept between attempts
 //! work/KEY/N.lock  who works on it ([`super::lock`])
 //! failures/KEY.ron why the last attempt ended badly
+//! events/RUN.jsonl what happened in a run ([`super::event`]), wall-clock and all: no part of any result
 //! history.jsonl    what was finished, from what and in what time ([`super::history`]): of this machine, and no part of any result
 //! speed.ron        how fast this machine trains, as `xrun bench` has measured it
 //! ```
@@ -113,6 +114,14 @@ impl Store {
             fs::set_permissions(&self.root, fs::Permissions::from_mode(0o700)).map_err(io("cannot make private", &self.root))?;
         }
         Ok(())
+    }
+    /// Where it is.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+    /// The folder of the streams of events.
+    pub fn events(&self) -> PathBuf {
+        self.root.join("events")
     }
     /// The folder of a finished node.
     pub fn node(&self, key: &Key) -> PathBuf {

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::profile::Profile;
+use super::record::MetricLine;
 use crate::plan::node::{Key, Node};
 
 /// Does the work of one node. Same node and same inputs give the same bytes in the folder, whatever happened in between.
@@ -21,13 +23,17 @@ pub struct Desk<'a> {
     /// A folder of its own; kept between attempts.
     pub folder: &'a Path,
     /// Folders of finished nodes, by key.
-    pub finished: &'a dyn Fn(&Key) -> PathBuf,
+    pub finished: &'a (dyn Fn(&Key) -> PathBuf + Sync),
     /// Asked for when the work should end soon: save and return [`Outcome::Interrupted`].
     pub stop: Stop<'a>,
     /// A periodic checkpoint is due after this much time, or later where it takes long; zero: after every step.
     pub save_every: Duration,
     /// Hears of progress; may be ignored by everyone.
-    pub tell: &'a mut dyn FnMut(Progress),
+    pub tell: &'a mut (dyn FnMut(Progress) + Send),
+    /// Threads that it may keep busy, at least 1: its share of the machine. No result depends on it.
+    pub threads: usize,
+    /// Where its time goes.
+    pub profile: &'a Profile,
 }
 
 impl Desk<'_> {
@@ -68,19 +74,8 @@ pub struct Progress {
     pub total: u64,
     /// Real tokens worked on since the last report.
     pub tokens: u64,
-    /// The latest training loss, where there is one.
-    pub loss: Option<f64>,
-    /// What took the time of training since the last report.
-    pub spent: Spent,
-}
-
-/// Where the time of training goes; of the machine, and no part of any result.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Spent {
-    /// Steps, reading included.
-    pub steps: Duration,
-    /// Waiting for the tokens of a batch.
-    pub data: Duration,
+    /// What was measured since the last report: the next line of the node's `metrics.jsonl`, where it has one.
+    pub measured: Option<MetricLine>,
 }
 
 /// How an attempt ended well.

@@ -12,8 +12,8 @@ use crate::budget::speaking::grouped;
 use crate::data::hub::{Hub, HubError, Tensors, Values};
 use crate::data::{Batch, Reader};
 use crate::plan::node::Checkpoint;
-use crate::run::record::{METRICS, Real};
-use crate::run::worker::{Desk, Failure, Outcome, Progress, Spent};
+use crate::run::record::{METRICS, MetricLine, Real};
+use crate::run::worker::{Desk, Failure, Outcome, Progress};
 use crate::study::Metric;
 use crate::tensor::Home;
 
@@ -67,10 +67,13 @@ pub(super) fn look<D: Home>(device: &D, node: &Checkpoint, folder: &Path, desk: 
         }
         let read: u64 = batches.iter().map(Batch::tokens).sum();
         tokens += read;
-        (desk.tell)(Progress { done: end, total: all, tokens: read, loss: None, spent: Spent::default() });
+        (desk.tell)(Progress { done: end, total: all, tokens: read, measured: None });
     }
     let mut metrics = Metrics::open(desk.folder, 0)?;
-    metrics.push(0, BTreeMap::from([(Metric::ValidationCe.name().to_owned(), Real(ce / tokens as f64))]))?;
+    let values = BTreeMap::from([(Metric::ValidationCe.name().to_owned(), Real(ce / tokens as f64))]);
+    let line = MetricLine { step: 0, values };
+    metrics.push(&line)?;
+    (desk.tell)(Progress { done: all, total: all, tokens: 0, measured: Some(line) });
     metrics.sync()?;
     only(desk.folder, &[METRICS])?;
     Ok(Outcome::Done(BTreeMap::from([("holdout_tokens".to_owned(), tokens)])))

@@ -21,7 +21,7 @@ use crate::budget::speaking::{grouped, together};
 use crate::data::corpus::Part;
 use crate::data::{Batch, Reader};
 use crate::plan::node::TeacherLogits;
-use crate::run::worker::{Desk, Failure, Outcome, Progress, Spent, Stop};
+use crate::run::worker::{Desk, Failure, Outcome, Progress, Stop};
 use crate::study::Cache;
 use crate::tensor::{Device, Home, Param, Real, TeacherRows};
 
@@ -310,7 +310,7 @@ pub(super) fn write<D: Home>(device: &D, node: &TeacherLogits, lies: &Path, desk
                 at = end;
                 let done = at + if part == Part::Holdout { header.train } else { 0 };
                 let tokens = group.iter().map(Batch::tokens).sum();
-                (desk.tell)(Progress { done, total: header.train + header.holdout, tokens, loss: None, spent: Spent::default() });
+                (desk.tell)(Progress { done, total: header.train + header.holdout, tokens, measured: None });
             }
             if desk.stopping() || saved.elapsed() >= desk.save_every {
                 file.sync_all().map_err(context())?;

@@ -1,12 +1,11 @@
 //! `metrics.jsonl`: one line a step, appended; cut back to a checkpoint's step when a phase goes on from it.
 
-use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use super::disk;
-use crate::run::record::{METRICS, MetricLine, Real};
+use crate::run::record::{METRICS, MetricLine};
 use crate::run::worker::Failure;
 
 /// An open metrics file.
@@ -30,8 +29,8 @@ impl Metrics {
         std::fs::metadata(folder.join(METRICS)).is_ok_and(|metadata| metadata.len() >= bytes)
     }
     /// Appends a line.
-    pub(super) fn push(&mut self, step: u64, values: BTreeMap<String, Real>) -> Result<(), Failure> {
-        let line = serde_json::to_string(&MetricLine { step, values }).map_err(|error| Failure::Input(error.to_string()))?;
+    pub(super) fn push(&mut self, line: &MetricLine) -> Result<(), Failure> {
+        let line = serde_json::to_string(line).map_err(|error| Failure::Input(error.to_string()))?;
         writeln!(self.file, "{line}").map_err(disk(format!("cannot write {METRICS}")))?;
         self.bytes += line.len() as u64 + 1;
         Ok(())

@@ -23,8 +23,9 @@ use crate::budget::params::{parameters, vocabulary};
 use crate::data::{Batch, Reader};
 use crate::model::{Network, Without};
 use crate::plan::node::{Phase, TeacherAt, TeacherUse};
-use crate::run::record::{CHECKPOINT, DOCUMENTS, METRICS, Real};
-use crate::run::worker::{Desk, Failure, Outcome, Progress, Spent};
+use crate::run::profile::Part;
+use crate::run::record::{CHECKPOINT, DOCUMENTS, METRICS, MetricLine, Real};
+use crate::run::worker::{Desk, Failure, Outcome, Progress};
 use crate::study::Metric;
 use crate::tensor::Home;
 
@@ -34,7 +35,7 @@ const SAVE_SHARE: u32 = 50;
 
 /// Does the work of a `phase` or `teacher` node. `folder`: that of the `.exp` file.
 pub(super) fn run<D: Home>(device: &D, phase: &Phase, folder: &Path, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
-    Run::open(device, phase, folder, desk)?.go(desk)
+    desk.profile.time(Part::Checkpoints, || Run::open(device, phase, folder, desk))?.go(desk)
 }
 
 struct Run<'a, D: Home> {
@@ -148,7 +149,7 @@ impl<'a, D: Home> Run<'a, D> {
         let mut order = self.reader.order(phase.seed);
         let (mut saved, mut pause) = (Instant::now(), desk.save_every);
         while self.step < segment.steps.end {
-            let mut values = self.measures(desk, |_, _| ())?;
+            let mut values = desk.profile.time(Part::Looking, || self.measures(desk, |_, _| ()))?;
             if desk.stopping() {
                 return self.interrupted(desk);
             }
@@ -174,19 +175,21 @@ impl<'a, D: Home> Run<'a, D> {
             values.insert(Metric::TrainLoss.name().to_owned(), Real(seen.loss));
             values.insert(Metric::GradNorm.name().to_owned(), Real(seen.grad_norm));
             values.insert("lr".to_owned(), Real(lr));
-            self.metrics.push(self.step, values)?;
+            let measured = MetricLine { step: self.step, values };
+            self.metrics.push(&measured)?;
             self.step += 1;
-            let tokens = batch.tokens();
+            let (tokens, took) = (batch.tokens(), began.elapsed());
+            desk.profile.add(Part::Data, data);
+            desk.profile.add(Part::Training, took.saturating_sub(data));
             self.counts.tokens += tokens;
-            let spent = Spent { steps: began.elapsed(), data };
-            self.pace = Pace { tokens: self.pace.tokens + tokens, time: self.pace.time + spent.steps };
+            self.pace = Pace { tokens: self.pace.tokens + tokens, time: self.pace.time + took };
             self.counts.active_layer_tokens += tokens * segment.depth() as u64;
             self.counts.trained_layer_tokens += tokens * segment.trained_layers() as u64;
             let (done, total) = (self.step - segment.steps.start, segment.length());
-            (desk.tell)(Progress { done, total, tokens, loss: Some(seen.loss), spent });
+            (desk.tell)(Progress { done, total, tokens, measured: Some(measured) });
             if saved.elapsed() >= pause && self.step < segment.steps.end {
                 let began = Instant::now();
-                self.save(desk.folder, PARTIAL)?;
+                self.save(desk, PARTIAL)?;
                 saved = Instant::now();
                 if !desk.save_every.is_zero() {
                     pause = desk.save_every.max(began.elapsed() * SAVE_SHARE);
@@ -194,7 +197,8 @@ impl<'a, D: Home> Run<'a, D> {
             }
         }
         let mut documents = Documents::of(&self.reader, self.step);
-        let mut values = self.measures(desk, |batch, ce| documents.add(&self.reader, batch, ce))?;
+        let look = || self.measures(desk, |batch, ce| documents.add(&self.reader, batch, ce));
+        let mut values = desk.profile.time(Part::Looking, look)?;
         if desk.stopping() {
             return self.interrupted(desk);
         }
@@ -203,20 +207,27 @@ impl<'a, D: Home> Run<'a, D> {
             documents.write(desk.folder)?;
         }
         if !values.is_empty() {
-            self.metrics.push(self.step, values)?;
+            let measured = MetricLine { step: self.step, values };
+            self.metrics.push(&measured)?;
+            let all = segment.length();
+            (desk.tell)(Progress { done: all, total: all, tokens: 0, measured: Some(measured) });
         }
-        let counts = self.save(desk.folder, CHECKPOINT)?;
+        let counts = self.save(desk, CHECKPOINT)?;
         only(desk.folder, &[CHECKPOINT, METRICS, DOCUMENTS])?;
         Ok(Outcome::Done(counts))
     }
 
     fn interrupted(&mut self, desk: &Desk<'_>) -> Result<Outcome, Failure> {
-        self.save(desk.folder, PARTIAL)?;
+        self.save(desk, PARTIAL)?;
         Ok(Outcome::Interrupted)
     }
 
-    /// Saves a checkpoint; gives the counts in it.
-    fn save(&mut self, folder: &Path, name: &str) -> Result<BTreeMap<String, u64>, Failure> {
+    /// Saves where it is; what it has counted by then.
+    fn save(&mut self, desk: &Desk<'_>, name: &str) -> Result<BTreeMap<String, u64>, Failure> {
+        desk.profile.time(Part::Checkpoints, || self.write(desk.folder, name))
+    }
+
+    fn write(&mut self, folder: &Path, name: &str) -> Result<BTreeMap<String, u64>, Failure> {
         let metrics_bytes = self.metrics.sync()?;
         let Counts { tokens, active_layer_tokens, trained_layer_tokens } = self.counts;
         let counts = [

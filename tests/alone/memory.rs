@@ -10,6 +10,7 @@ use xrun::check::check;
 use xrun::data::{Reach, corpus, gather};
 use xrun::plan::node::{Phase, Work};
 use xrun::plan::{self, Plan};
+use xrun::run::profile::Profile;
 use xrun::run::worker::{Desk, Failure, Outcome, Stop, Worker};
 use xrun::source::{Source, World};
 use xrun::train::TrainWorker;
@@ -76,13 +77,15 @@ fn measured(text: &str) -> (u64, u64) {
             continue;
         }
         let (stop, finished) = (AtomicBool::new(false), |key: &plan::Key| folder.path().join(&key.0));
-        let mut tell = |_| {};
+        let (mut tell, profile) = (|_| {}, Profile::default());
         let mut desk = Desk {
             folder: &own,
             finished: &finished,
             stop: Stop::of(&stop),
             save_every: Duration::from_secs(3600),
             tell: &mut tell,
+            threads: 2,
+            profile: &profile,
         };
         let before = HELD.load(Ordering::Relaxed);
         MOST.store(before, Ordering::Relaxed);

@@ -3,6 +3,8 @@
 mod bench;
 mod corpus;
 mod data;
+#[cfg(feature = "train")]
+mod events;
 mod export;
 #[cfg(all(feature = "train", target_os = "linux"))]
 mod faults;

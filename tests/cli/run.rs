@@ -75,9 +75,25 @@ fn a_study_is_trained_once_and_reported() {
     assert!(["loss-1.svg", "loss-wide.svg", "plan-1.svg"].iter().all(|name| bench.path().join("figures").join(name).is_file()));
     assert!(std::fs::read_to_string(bench.path().join("report.html")).expect("reads").contains("<svg"));
     assert!(bench.says(0, &["report", "study.exp", "--format", "csv"]).lines().count() > 20);
+    replayed(&bench);
+    let log = bench.says(0, &["replay", "study.exp"]);
+    assert!(log.contains("run      process") && log.contains("done     phase") && log.contains("% overhead"), "{log}");
     let checked = bench.xrun(&["report", "study.exp", "--check"]).status.code();
     assert_eq!(checked, Some(if claim["verdict"] == "supported" { 0 } else { 1 }));
     assert!(bench.says(0, &["status", "study.exp"]).contains("phase"));
+}
+
+/// Events alone, without any node, give the report of the store in every form.
+fn replayed(bench: &Bench) {
+    for format in ["md", "text", "html", "tex", "csv", "json"] {
+        let report = bench.says(0, &["report", "study.exp", "--format", format]);
+        let nodes = bench.store().join("nodes");
+        let away = bench.path().join("away");
+        std::fs::rename(&nodes, &away).expect("moves");
+        let replay = bench.says(0, &["replay", "study.exp", "--format", format]);
+        std::fs::rename(&away, &nodes).expect("moves back");
+        assert!(replay == report, "{format}");
+    }
 }
 
 /// What the workers counted is what the plan said, to the token.
@@ -106,9 +122,10 @@ fn jobs_and_stores_do_not_matter() {
     let (a, b) = (spawn(), spawn());
     assert_eq!((wait(a), wait(b)), (Some(0), Some(0)));
     assert!(results(&one) == results(&two));
-    let times = std::fs::read_to_string(two.store().join("history.jsonl")).expect("reads");
+    let said: Vec<u8> = Bench::files(&two.store().join("events")).into_values().flatten().collect();
+    let said = String::from_utf8(said).expect("UTF-8");
     let count = results(&two).keys().filter(|path| path.ends_with("record.ron")).count();
-    assert_eq!(times.lines().count(), count, "a node was done twice");
+    assert_eq!(said.matches(r#""event":"node_finished""#).count(), count, "a node was done twice");
 }
 
 #[test]
@@ -125,6 +142,7 @@ fn a_killed_run_ends_in_the_same_bytes() {
     }
     killed.says(0, &["run", "study.exp", "--quiet"]);
     assert!(results(&killed) == results(&whole));
+    replayed(&killed);
 }
 
 #[cfg(unix)]
@@ -148,6 +166,7 @@ fn an_interrupted_run_keeps_its_progress() {
     let half = stopped.says(0, &["status", "study.exp"]);
     assert!(half.contains("begun"), "{half}");
     assert!(stopped.says(0, &["report", "study.exp"]).contains("0 of 5 runs finished"));
+    replayed(&stopped);
     stopped.says(0, &["run", "study.exp", "--quiet"]);
     assert!(results(&stopped) == results(&whole));
 }
@@ -281,6 +300,7 @@ fn a_loss_that_is_not_finite_stops_its_arm_alone() {
     assert!(told.contains("diverged at step") && told.contains("could not be tried"), "{told}");
     let report = bench.says(0, &["report", "study.exp"]);
     assert!(report.contains("diverged") && report.contains("8 of 14 runs finished"), "{report}");
+    replayed(&bench);
     let status = bench.says(0, &["status", "study.exp"]);
     assert!(status.contains("failed") && status.contains("diverged at step"), "{status}");
 }

@@ -13,7 +13,7 @@ use xrun::run::lock::PATIENCE;
 use xrun::run::{Options, Store, Summary, execute};
 
 use crate::library::study;
-use crate::resume::{Asking, Everything, results};
+use crate::resume::{Calm, Everything, results};
 
 const STORE: &str = "XRUN_TEST_KILLED";
 /// So often within seconds; more by `XRUN_KILLS`.
@@ -44,9 +44,8 @@ fn run(store: &Path) -> Summary {
     let plan = build(&study, &xrun::data::gather(&study, store, &xrun::data::Reach::whole())).expect("a plan");
     let nodes: Vec<Node> = plan.nodes().into_iter().cloned().collect();
     let stop = AtomicBool::new(false);
-    let options = Options { jobs: 2, save_every: Duration::ZERO, patience: PATIENCE };
-    execute(&nodes, &Store::at(store), &Everything, &options, &stop, &Asking { always: false, stop: &stop })
-        .expect("the store works")
+    let options = Options { jobs: 2, threads: 2, save_every: Duration::ZERO, patience: PATIENCE, asked: Instant::now() };
+    execute(&nodes, &Store::at(store), &Everything, &options, &stop, &Calm).expect("the store works")
 }
 
 fn start(store: &Path) -> Child {

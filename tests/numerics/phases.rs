@@ -12,6 +12,7 @@ use xrun::budget::transition::{Moments, Reading, Transition, rows, transitions};
 use xrun::data::{Reader, corpus};
 use xrun::model::{Network, Without};
 use xrun::plan::node::{Key, Node, Phase, Probe, TeacherAt, TeacherLogits, TeacherUse, Work};
+use xrun::run::profile::Profile;
 use xrun::run::record::{CHECKPOINT, DocumentsRecord, MetricLine, ProbeRecord};
 use xrun::run::worker::{Desk, Failure, Outcome, Progress, Stop, Worker};
 use xrun::study::training::{Batch, Precision, RateShape, Shape, Warmup};
@@ -62,8 +63,11 @@ impl Store {
                 stopped.store(true, Ordering::Relaxed);
             }
         };
-        let finished = |key: &Key| self.folder(&key.0);
-        let mut desk = Desk { folder: &folder, finished: &finished, stop: Stop::of(&stopped), save_every, tell: &mut tell };
+        let root = self.0.path();
+        let finished = |key: &Key| root.join(&key.0);
+        let (stop, profile) = (Stop::of(&stopped), Profile::default());
+        let mut desk =
+            Desk { folder: &folder, finished: &finished, stop, save_every, tell: &mut tell, threads: 2, profile: &profile };
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/hub");
         TrainWorker { folder, ..TrainWorker::default() }.work(&node, &mut desk)
     }

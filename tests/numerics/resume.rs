@@ -3,37 +3,29 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use xrun::data::corpus;
 use xrun::plan::node::{Node, Work};
-use xrun::plan::{Plan, Why, build};
-use xrun::run::executor::{Listener, Options, Summary, execute};
-use xrun::run::lock::{Holder, PATIENCE};
+use xrun::plan::{Plan, build};
+use xrun::run::event::{Event, Line};
+use xrun::run::lock::PATIENCE;
 use xrun::run::store::{State, Store};
 use xrun::run::worker::{Desk, Failure, Outcome, Progress, Worker};
+use xrun::run::{Listener, Options, Summary, execute};
 use xrun::study::{ProbeKind, Study};
 use xrun::train::TrainWorker;
 
 use crate::library::{calls, declared, study};
 
-/// Asks for the end at each report of progress, or never.
-pub struct Asking<'a> {
-    pub always: bool,
-    pub stop: &'a AtomicBool,
-}
+/// Nothing fails, and nobody else is there.
+pub struct Calm;
 
-impl Listener for Asking<'_> {
-    fn started(&self, _: &Node, _: &Why) {}
-    fn progress(&self, _: &Node, _: &Progress) {
-        self.stop.fetch_or(self.always, Ordering::Relaxed);
-    }
-    fn finished(&self, _: &Node, _: f64) {}
-    fn elsewhere(&self, node: &Node, _: Option<&Holder>) {
-        panic!("{} is alone", node.label);
-    }
-    fn failed(&self, node: &Node, reason: &str) {
-        panic!("{}: {reason}", node.label);
+impl Listener for Calm {
+    fn hear(&self, line: &Line) {
+        if let Event::NodeElsewhere { .. } | Event::NodeFailed { .. } = &line.event {
+            panic!("{line:?}");
+        }
     }
 }
 
@@ -53,13 +45,28 @@ impl Worker for Everything {
     }
 }
 
+/// Does everything, and asks for the end at each report of progress.
+struct Asking<'a>(&'a AtomicBool);
+
+impl Worker for Asking<'_> {
+    fn work(&self, node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
+        let Desk { folder, finished, stop, save_every, threads, profile, ref mut tell } = *desk;
+        let mut tell = |progress: Progress| {
+            self.0.store(true, Ordering::Relaxed);
+            (*tell)(progress);
+        };
+        Everything.work(node, &mut Desk { folder, finished, stop, save_every, threads, profile, tell: &mut tell })
+    }
+}
+
 fn run(plan: &Plan, folder: &Path, always: bool) -> Summary {
     let stop = AtomicBool::new(false);
     // Nothing is saved but where it is stopped.
-    let options = Options { jobs: 1, save_every: Duration::from_secs(3_600), patience: PATIENCE };
+    let options =
+        Options { jobs: 1, threads: 2, save_every: Duration::from_secs(3_600), patience: PATIENCE, asked: Instant::now() };
     let nodes: Vec<Node> = plan.nodes().into_iter().cloned().collect();
-    let listener = Asking { always, stop: &stop };
-    execute(&nodes, &Store::at(folder), &Everything, &options, &stop, &listener).expect("the store works")
+    let worker: &dyn Worker = if always { &Asking(&stop) } else { &Everything };
+    execute(&nodes, &Store::at(folder), worker, &options, &stop, &Calm).expect("the store works")
 }
 
 pub fn results(folder: &Path) -> BTreeMap<String, Vec<u8>> {

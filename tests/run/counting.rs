@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use xrun::plan::Why;
 use xrun::plan::node::{Key, Node, Work};
-use xrun::run::lock::{Holder, PATIENCE};
-use xrun::run::worker::{Desk, Failure, Outcome, Progress, Spent, Worker};
+use xrun::run::event::Line;
+use xrun::run::lock::PATIENCE;
+use xrun::run::record::{METRICS, MetricLine, Real};
+use xrun::run::worker::{Desk, Failure, Outcome, Progress, Worker};
 use xrun::run::{Listener, Options, Store, Summary, execute};
 use xrun::study::{Data, Documents, Holdout, Layout, Shard, Text, Tokenizer};
 
@@ -27,16 +28,19 @@ pub struct Counting {
     pub pause: Duration,
     /// A line for each node that was counted to its end.
     pub log: Option<PathBuf>,
+    /// Threads that each node was given.
+    pub threads: Mutex<BTreeMap<String, usize>>,
 }
 
 impl Worker for Counting {
     fn work(&self, node: &Node, desk: &mut Desk<'_>) -> Result<Outcome, Failure> {
         self.attempts.fetch_add(1, Ordering::Relaxed);
+        self.threads.lock().expect("no panic").insert(node.label.clone(), desk.threads);
         if self.fails.as_ref() == Some(&node.key) {
             return Err(Failure::Diverged { step: 3, what: "loss".into() });
         }
         let path = desk.folder.join("count");
-        let mut count: u64 = std::fs::read_to_string(&path).map_or(0, |text| text.parse().expect("a number"));
+        let mut count: u64 = std::fs::read_to_string(&path).map_or(0, |text| text.parse().unwrap_or(0));
         while count < 10 {
             if self.stops == Some((node.key.clone(), count)) {
                 self.stop.store(true, Ordering::Relaxed);
@@ -46,8 +50,11 @@ impl Worker for Counting {
             }
             std::thread::sleep(self.pause);
             count += 1;
+            let measured: Vec<MetricLine> = (1..=count).map(measured).collect();
+            let lines: String = measured.iter().map(|line| serde_json::to_string(line).expect("JSON") + "\n").collect();
+            std::fs::write(desk.folder.join(METRICS), lines).map_err(unwritten)?;
             std::fs::write(&path, count.to_string()).map_err(unwritten)?;
-            (desk.tell)(Progress { done: count, total: 10, tokens: 1, loss: None, spent: Spent::default() });
+            (desk.tell)(Progress { done: count, total: 10, tokens: 1, measured: measured.into_iter().next_back() });
         }
         let mut hasher = blake3::Hasher::new();
         hasher.update(node.key.0.as_bytes());
@@ -63,17 +70,19 @@ impl Worker for Counting {
     }
 }
 
+/// What is measured at a count.
+pub fn measured(count: u64) -> MetricLine {
+    let value = if count == 7 { f64::NAN } else { 1.0 / count as f64 };
+    MetricLine { step: count, values: BTreeMap::from([("train_loss".to_owned(), Real(value))]) }
+}
+
 fn unwritten(source: std::io::Error) -> Failure {
     Failure::Io { context: "cannot write".to_owned(), source }
 }
 
 pub struct Silent;
 impl Listener for Silent {
-    fn started(&self, _: &Node, _: &Why) {}
-    fn progress(&self, _: &Node, _: &Progress) {}
-    fn finished(&self, _: &Node, _: f64) {}
-    fn elsewhere(&self, _: &Node, _: Option<&Holder>) {}
-    fn failed(&self, _: &Node, _: &str) {}
+    fn hear(&self, _: &Line) {}
 }
 
 pub fn key(name: &str) -> Key {
@@ -107,8 +116,12 @@ pub fn run(folder: &Path, worker: &Counting, jobs: usize) -> Summary {
 }
 
 pub fn patient(folder: &Path, worker: &Counting, jobs: usize, patience: Duration) -> Summary {
-    let options = Options { jobs, save_every: Duration::from_secs(1), patience };
-    execute(&nodes(), &Store::at(folder), worker, &options, &worker.stop, &Silent).expect("the store works")
+    heard(folder, worker, jobs, patience, &Silent)
+}
+
+pub fn heard(folder: &Path, worker: &Counting, jobs: usize, patience: Duration, listener: &dyn Listener) -> Summary {
+    let options = Options { jobs, threads: 4, save_every: Duration::from_secs(1), patience, asked: Instant::now() };
+    execute(&nodes(), &Store::at(folder), worker, &options, &worker.stop, listener).expect("the store works")
 }
 
 pub fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {

@@ -1,6 +1,7 @@
 //! The runner with a worker whose result is a hash of its inputs: resuming, sharing, failing and damage in milliseconds.
 
 mod counting;
+mod events;
 mod history;
 #[cfg(unix)]
 mod processes;
@@ -64,6 +65,22 @@ fn a_flipped_bit_is_found_and_only_that_node_is_done_again() {
         assert!(matches!(store.state(&key("b")), State::Damaged(_)), "{file}");
         assert_eq!(run(folder.path(), &Counting::default(), 1), Summary { done: 1, found: 4, ..Summary::default() });
         assert_eq!(std::fs::read(&path).expect("reads"), good);
+    }
+}
+
+#[test]
+fn nodes_that_can_run_together_share_the_threads() {
+    for (jobs, expected) in [(1, [4, 4, 4, 4, 4]), (2, [4, 2, 2, 2, 2]), (3, [4, 2, 2, 2, 2]), (9, [4, 2, 2, 2, 2])] {
+        let folder = tempfile::tempdir().expect("a folder");
+        // As long as both chains take the same time, two nodes run.
+        let worker = Counting { pause: std::time::Duration::from_millis(3), ..Counting::default() };
+        run(folder.path(), &worker, jobs);
+        let given: Vec<usize> = worker.threads.into_inner().expect("no panic").into_values().collect();
+        // The last node may find its neighbour done.
+        assert!(
+            given == expected || given[..3] == expected[..3] && given[3..].iter().all(|count| [2, 4].contains(count)),
+            "{given:?}"
+        );
     }
 }
 

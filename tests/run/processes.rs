@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
+use xrun::run::replay::Told;
 use xrun::run::{Standing, Store};
 
 use crate::counting::{Counting, contents, key, patient, run};
@@ -139,6 +140,39 @@ fn a_killed_holder_is_followed_at_once() {
     assert_eq!(store.standing(&key("a")), Standing::Begun);
     patient(folder.path(), &Counting::default(), 1, FOREVER);
     assert!(contents(folder.path()) == whole());
+    let (told, faults) = Told::read(&store.events(), &|_| true);
+    assert!(told.is_finished(&key("a")) && faults.is_empty(), "{faults:?}");
+    nothing_is_left_of(folder.path());
+}
+
+/// Two hundred kills at moments of no order, in the middle of anything; a run of real training is killed in `tests/numerics/kills.rs`.
+#[test]
+fn killed_two_hundred_times_the_store_and_its_story_are_whole() {
+    const KILLS: u32 = 200;
+    let whole = whole();
+    let mut folder = tempfile::tempdir().expect("a folder");
+    let (mut state, mut killed) = (1u64, 0);
+    while killed < KILLS {
+        let mut child = Process::start(folder.path());
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        std::thread::sleep(Duration::from_micros((state >> 40) % 60_000));
+        let over = child.0.try_wait().expect("asks").is_some();
+        child.kill();
+        killed += u32::from(!over);
+        let store = Store::at(folder.path());
+        let (told, faults) = Told::read(&store.events(), &|_| true);
+        assert!(faults.is_empty(), "{faults:?}");
+        if over {
+            // It was done before its moment came: another store begins.
+            assert!(contents(folder.path()) == whole);
+            nothing_is_left_of(folder.path());
+            // The last of them may have been killed before it could say so.
+            assert!(["a", "b", "c", "d"].iter().all(|name| told.is_finished(&key(name))));
+            folder = tempfile::tempdir().expect("a folder");
+        }
+    }
+    Process::start(folder.path()).ends_well();
+    assert!(contents(folder.path()) == whole);
     nothing_is_left_of(folder.path());
 }
 
