@@ -97,17 +97,22 @@ fn is_plan(path: &Path) -> bool {
 }
 
 fn stored(which: &Which) -> Result<Plan, Fault> {
-    let cannot = |reason: String| Fault::Input(format!("`{}`: {reason}", which.file.display()));
-    let size = std::fs::metadata(&which.file).map_err(|error| cannot(error.to_string()))?.len();
-    if size > LARGEST_PLAN {
-        return Err(cannot(format!("larger than {} MiB", LARGEST_PLAN >> 20)));
-    }
-    let text = std::fs::read_to_string(&which.file).map_err(|error| cannot(error.to_string()))?;
-    let plan: Plan = ron::from_str(&text).map_err(|error| cannot(format!("not a plan of this xrun: {error}")))?;
+    let plan = written(&which.file)?;
     match &which.study {
         Some(name) if *name != plan.study.name => Err(no_such_study(which, name)),
         _ => Ok(plan),
     }
+}
+
+/// A plan as written down before.
+pub fn written(path: &Path) -> Result<Plan, Fault> {
+    let cannot = |reason: String| Fault::Input(format!("`{}`: {reason}", path.display()));
+    let size = std::fs::metadata(path).map_err(|error| cannot(error.to_string()))?.len();
+    if size > LARGEST_PLAN {
+        return Err(cannot(format!("larger than {} MiB", LARGEST_PLAN >> 20)));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| cannot(error.to_string()))?;
+    ron::from_str(&text).map_err(|error| cannot(format!("not a plan of this xrun: {error}")))
 }
 
 /// The index of the arm that is meant, by its values or its name.

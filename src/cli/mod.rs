@@ -5,6 +5,7 @@
 
 #[cfg(feature = "train")]
 mod bench;
+mod cancel;
 mod check;
 mod choose;
 mod completions;
@@ -14,6 +15,7 @@ mod export;
 mod fault;
 mod fmt;
 mod gc;
+mod job;
 mod load;
 mod lsp;
 mod metrics;
@@ -109,6 +111,11 @@ enum Verb {
     Plan(plan::Arguments),
     /// Train what is missing of a study
     Run(run::Arguments),
+    /// Take the jobs of a study out of Slurm's queue; what they have done is kept
+    Cancel(cancel::Arguments),
+    /// Do the task of a Slurm job
+    #[command(hide = true)]
+    Job(job::Arguments),
     /// Tables, figures and verdicts from what has run, also half-way
     Report(report::Arguments),
     /// Write a trained model as a folder that transformers loads
@@ -122,7 +129,7 @@ enum Verb {
     Replay(replay::Arguments),
     /// What is different between two reports or two stores; exits with 1 if anything is
     Diff(diff::Arguments),
-    /// What is done, under way, failed, missing
+    /// What is done, under way, in the queue of Slurm, failed, missing
     Status(status::Arguments),
     /// Watch a study while it runs
     Watch(watch::Arguments),
@@ -165,6 +172,8 @@ pub fn main() -> ExitCode {
         Verb::Fmt(arguments) => fmt::fmt(&arguments, manner),
         Verb::Plan(arguments) => plan::plan(&arguments, manner),
         Verb::Run(arguments) => run::run(&arguments, manner),
+        Verb::Cancel(arguments) => cancel::cancel(&arguments),
+        Verb::Job(arguments) => job::job(&arguments, manner),
         Verb::Report(arguments) => report::report(&arguments, manner),
         Verb::Export(arguments) => export::export(&arguments, manner),
         #[cfg(feature = "train")]

@@ -74,6 +74,20 @@ impl Plan {
         let wanted: BTreeSet<&Key> = runs.flat_map(|run| &run.nodes).collect();
         Some(self.nodes().into_iter().filter(|node| wanted.contains(&node.key)).cloned().collect())
     }
+    /// A node and all that it needs; each follows what it needs. `None`: there is no such node.
+    pub fn nodes_for(&self, key: &Key) -> Option<Vec<Node>> {
+        self.graph.get(key)?;
+        let mut wanted = BTreeSet::from([key]);
+        let mut nodes: Vec<Node> = Vec::new();
+        for node in self.nodes().into_iter().rev() {
+            if wanted.contains(&node.key) {
+                wanted.extend(&node.needs);
+                nodes.push(node.clone());
+            }
+        }
+        nodes.reverse();
+        Some(nodes)
+    }
     /// The node with a key.
     pub fn node(&self, key: &Key) -> Option<&Node> {
         self.graph.get(key).map(|(node, _)| node)

@@ -15,6 +15,7 @@ pub mod profile;
 pub mod record;
 pub mod replay;
 pub mod rerun;
+pub mod slurm;
 pub mod store;
 mod stream;
 pub mod tfevents;

@@ -8,6 +8,7 @@
 //! events/RUN.jsonl what happened in a run ([`super::event`]), wall-clock and all: no part of any result
 //! history.jsonl    what was finished, from what and in what time ([`super::history`]): of this machine, and no part of any result
 //! speed.ron        how fast this machine trains, as `xrun bench` has measured it
+//! slurm/           what was submitted to Slurm ([`super::slurm`])
 //! ```
 //!
 //! Invariant: `nodes/KEY` appears by a rename after its files are on the disk, so that it is whole or absent. What is read is checked
@@ -101,6 +102,10 @@ impl Store {
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
+    /// The same by a path that does not depend on where this process is.
+    pub fn absolute(&self) -> Result<Self, StoreError> {
+        std::path::absolute(&self.root).map(Self::at).map_err(io("cannot tell the path of", &self.root))
+    }
     /// Makes the folders, private to the user.
     pub fn create(&self) -> Result<(), StoreError> {
         let is_new = !self.root.exists();
@@ -132,6 +137,10 @@ impl Store {
         let at = self.attempts(key);
         let last = numbered(&at).pop().unwrap_or(0);
         at.join(last.to_string())
+    }
+    /// Where it is written down what was submitted to Slurm.
+    pub fn slurm(&self) -> PathBuf {
+        self.root.join("slurm")
     }
     /// Where the attempts at a node lie, and their locks.
     fn attempts(&self, key: &Key) -> PathBuf {
@@ -451,7 +460,7 @@ fn hash(path: &Path) -> std::io::Result<String> {
 }
 
 /// Writes a file whole: beside its place, flushed, then moved there.
-fn write_ron<T: serde::Serialize>(path: &Path, value: &T, key: &str) -> Result<(), StoreError> {
+pub(super) fn write_ron<T: serde::Serialize>(path: &Path, value: &T, key: &str) -> Result<(), StoreError> {
     let text = ron::ser::to_string_pretty(value, ron::ser::PrettyConfig::default())
         .map_err(|error| StoreError::Record { key: key.into(), reason: error.to_string() })?;
     let folder = path.parent().unwrap_or(Path::new("."));

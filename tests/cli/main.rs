@@ -15,6 +15,8 @@ mod plan;
 mod report;
 #[cfg(feature = "train")]
 mod run;
+#[cfg(all(feature = "train", unix))]
+mod slurm;
 #[cfg(feature = "train")]
 mod speed;
 #[cfg(feature = "train")]
