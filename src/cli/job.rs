@@ -44,12 +44,15 @@ pub fn job(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
     }
     let worker = Everything { folder: submission.folder.clone(), device: submission.device.parse().map_err(Fault::Input)? };
     let turns = number("SLURM_RESTART_COUNT").unwrap_or(0);
-    let told = |name: &str| std::env::var(name).unwrap_or_else(|_| "?".to_owned());
-    output::note(&format!("on {}: job {}, turn {}", told("SLURMD_NODENAME"), told("SLURM_JOB_ID"), turns + 1));
+    output::note(&format!("on {}, turn {}", variable("SLURMD_NODENAME").unwrap_or_default(), turns + 1));
     let course = run::Course { nodes: &nodes, jobs: 1, asked, profile: false };
     let outcome = run::carry_out(&course, &store, &worker, &stop, manner)?;
     if outcome == Outcome::Interrupted && again.load(Ordering::Relaxed) && turns < MOST_TURNS {
-        let id = std::env::var("SLURM_JOB_ID").map_err(|_| Fault::Input("SLURM_JOB_ID is not set".to_owned()))?;
+        // By its number in the array: the id of an array's last task is that of the array, and would bring all of it back.
+        let id = match (variable("SLURM_ARRAY_JOB_ID"), task) {
+            (Some(array), Some(task)) => format!("{array}_{task}"),
+            _ => variable("SLURM_JOB_ID").ok_or_else(|| Fault::Input("SLURM_JOB_ID is not set".to_owned()))?,
+        };
         output::note("time is nearly up: the job goes into the queue again");
         slurm::requeue(&id).map_err(|error| Fault::Machine(error.to_string()))?;
     }
@@ -57,6 +60,10 @@ pub fn job(arguments: &Arguments, manner: Manner) -> Result<Outcome, Fault> {
 }
 
 /// What Slurm says of this job.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 fn number(name: &str) -> Option<u32> {
-    std::env::var(name).ok()?.parse().ok()
+    variable(name)?.parse().ok()
 }
