@@ -37,7 +37,7 @@ pub struct Request<'a> {
     pub device: Device,
     /// xrun, as a path that the cluster knows.
     pub program: &'a Path,
-    /// Lines for the head of every script ([`Common::profile`]).
+    /// Lines for the head of every script, after the options of our own.
     pub profile: &'a str,
     /// Tasks of an array at a time.
     pub at_once: Option<usize>,
