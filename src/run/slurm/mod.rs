@@ -170,7 +170,7 @@ fn follows(node: &Node) -> Option<&Key> {
     match &node.work {
         Work::Phase(phase) | Work::Teacher(phase) => phase.parent.as_ref(),
         Work::Probe(probe) => Some(&probe.phase),
-        Work::Corpus { .. } | Work::Checkpoint(_) | Work::TeacherLogits(_) => None,
+        Work::Corpus { .. } | Work::Tokenizer { .. } | Work::Checkpoint(_) | Work::TeacherLogits(_) => None,
     }
 }
 
