@@ -4,10 +4,9 @@
 
 use super::Fault;
 use super::watch::picture::duration;
-use crate::plan::node::Work;
+use crate::plan::cost::Cost;
 use crate::plan::text::bytes;
 use crate::plan::{Node, Plan};
-use crate::run::replay::finished;
 use crate::run::{Device, Store, machine};
 
 /// What is needed, and what there is.
@@ -39,7 +38,7 @@ pub fn check(plan: &Plan, nodes: &[&Node], store: &Store, jobs: usize, device: D
         available: machine::memory(),
     };
     let mut said = room.judged(jobs, &store.root().display().to_string()).map_err(Fault::Machine)?;
-    said.extend(time(plan, nodes, store, jobs));
+    said.extend(time(&costs, jobs));
     Ok(said)
 }
 
@@ -70,24 +69,12 @@ impl Room {
     }
 }
 
-/// How long it takes about, by what was done whole in this store before.
-fn time(plan: &Plan, nodes: &[&Node], store: &Store, jobs: usize) -> Option<String> {
-    let trains = |node: &&Node| matches!(node.work, Work::Phase(_) | Work::Teacher(_));
-    let flops = |node: &Node| plan.cost(&node.key).and_then(|cost| cost.flops());
-    let (mut done, mut took, mut count) = (0.0, 0.0, 0);
-    for (key, seconds, tokens) in finished(&store.events()) {
-        let Some(node) = plan.node(&key).filter(|node| trains(node)) else { continue };
-        // One that was taken up half-way tells of its end alone.
-        let whole = plan.cost(&key).and_then(|cost| cost.tokens) == Some(tokens);
-        if let (Some(flops), true) = (flops(node), whole) {
-            (done, took, count) = (done + flops, took + seconds, count + 1);
-        }
-    }
-    let ahead: Option<f64> = nodes.iter().copied().filter(trains).map(flops).sum();
-    let seconds = ahead? * took / done / jobs as f64;
-    (count > 0 && seconds >= 1.0).then(|| {
-        let at_once = if jobs > 1 { format!(", {jobs} at a time") } else { String::new() };
-        format!("about {}{at_once}, at the speed of {count} nodes that were done here", duration(seconds))
+/// How long it takes about, where the plan knows.
+fn time(costs: &[&Cost], jobs: usize) -> Option<String> {
+    let seconds = costs.iter().filter(|cost| cost.steps > 0).map(|cost| cost.seconds).sum::<Option<f64>>()? / jobs as f64;
+    (seconds >= 1.0).then(|| {
+        let at_once = if jobs > 1 { format!(", {jobs} nodes at a time") } else { String::new() };
+        format!("about {}{at_once}", duration(seconds))
     })
 }
 

@@ -19,19 +19,6 @@ pub fn streams(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What the streams of a folder say was finished: the node, the seconds that its last attempt took, the tokens that it worked on in it.
-pub fn finished(folder: &Path) -> Vec<(Key, f64, u64)> {
-    let mut all = Vec::new();
-    for path in streams(folder) {
-        Tail::new(path).skim(&|word, _| word == "node_finished", |line| {
-            if let Event::NodeFinished { key, seconds, tokens, .. } = line.event {
-                all.push((key, seconds, tokens));
-            }
-        });
-    }
-    all
-}
-
 /// Reads a stream that may still grow.
 #[derive(Debug)]
 pub struct Tail {

@@ -53,29 +53,40 @@ fn read(bench: &Bench, name: &str) -> String {
 #[test]
 fn a_disk_that_is_full_is_said_and_what_is_missing_is_made_later() {
     let expected = whole(&plain());
-    let mut done = Vec::new();
-    for size in ["16k", "120k", "300k"] {
+    for size in [16, 120, 300] {
         let bench = Bench::new(&plain());
         let script = format!(
-            "mkdir store && mount -t tmpfs -o size={size} tmpfs store
+            "mkdir store && mount -t tmpfs -o size=64m tmpfs store
+             (until [ -d store/nodes ]; do :; done; head -c $(((65536 - {size}) * 1024)) /dev/zero > store/other) &
              \"$XRUN\" run study.exp --store store 2> told; echo $? > code
              cp -r store/nodes before
-             mount -o remount,size=64m store
+             rm store/other
              \"$XRUN\" run study.exp --store store --quiet 2> again || exit 1
              cp -r store/nodes after; ls store/failures > failures"
         );
         let Some(output) = mounting(&bench, &script) else { return };
         let told = read(&bench, "told");
         assert!(output.status.success(), "{size}: {output:?}\n{}", read(&bench, "again"));
-        assert_eq!(read(&bench, "code"), "1\n", "{size}: {told}");
+        assert_eq!(read(&bench, "code"), "1\n", "{size} KiB: {told}");
         assert!(told.contains("FAILED   ") && told.contains("No space left on device"), "{size}: {told}");
         let before = Bench::files(&bench.path().join("before"));
         assert!(belong(&before, &expected), "{size}");
-        done.push(before.len());
+        assert!(before.len() < expected.len(), "{size}");
         assert!(Bench::files(&bench.path().join("after")) == expected, "{size}");
         assert_eq!(read(&bench, "failures"), "", "{size}");
     }
-    assert!(done[0] == 0 && done[2] > 0 && done[2] < expected.len(), "{done:?}");
+}
+
+#[test]
+fn a_disk_that_is_too_small_is_refused_before_anything_begins() {
+    let bench = Bench::new(&plain());
+    let script = "mkdir store && mount -t tmpfs -o size=16k tmpfs store
+        \"$XRUN\" run study.exp --store store 2> told; echo $? > code; ls -A store > left";
+    if mounting(&bench, script).is_some() {
+        let told = read(&bench, "told");
+        assert!(told.contains("`store` has 16.0 KiB left: nothing was begun"), "{told}");
+        assert_eq!((read(&bench, "code").as_str(), read(&bench, "left").as_str()), ("1\n", ""), "{told}");
+    }
 }
 
 #[test]
