@@ -1,6 +1,7 @@
 //! What the formatter makes of texts: cases with the layout wanted beside them, and what holds for every text of this repository.
 //!
-//! A case is `NAME.exp` with `NAME.out` beside it in `tests/suite/fmt`; `UPDATE=1` rewrites the latter.
+//! A case is `NAME.exp` with `NAME.out` beside it in `tests/suite/fmt`; `UPDATE=1` rewrites the latter. `XRUN_SUITE=folder` walks another folder of
+//! texts too.
 
 #[path = "cases/comments.rs"]
 mod comments;
@@ -30,9 +31,10 @@ fn read(path: &Path) -> String {
 
 /// Every text of the repository that can be read.
 fn texts() -> Vec<(String, String)> {
-    let mut texts: Vec<(String, String)> = ["stdlib", "experiments", "tests/suite"]
-        .iter()
-        .flat_map(|folder| files(&root(folder), "exp"))
+    let folders =
+        ["stdlib", "experiments", "tests/suite"].map(root).into_iter().chain(std::env::var("XRUN_SUITE").ok().map(PathBuf::from));
+    let mut texts: Vec<(String, String)> = folders
+        .flat_map(|folder| files(&folder, "exp"))
         .map(|path| (path.display().to_string(), read(&path)))
         .filter(|(_, text)| parse(FileId::default(), text).1.is_empty())
         .collect();

@@ -1,6 +1,6 @@
 //! Programs made at random: each is right, however it is laid out, and laying it out changes nothing that it means.
 //!
-//! `XRUN_PROGRAMS` sets how many are made.
+//! `XRUN_PROGRAMS` sets how many are made. `XRUN_SUITE=folder` walks another folder of texts too.
 
 #[path = "cases/comments.rs"]
 mod comments;
@@ -13,7 +13,7 @@ mod layout;
 #[path = "cases/random.rs"]
 mod random;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use xrun::check::check;
 use xrun::data::facts::Facts;
@@ -76,7 +76,9 @@ fn a_program_means_the_same_in_any_layout() {
 fn laying_out_a_text_of_the_repository_keeps_its_plan() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut planned_ones = 0;
-    for path in ["experiments", "stdlib", "tests/suite"].iter().flat_map(|folder| files::files(&root.join(folder), "exp")) {
+    let folders = ["experiments", "stdlib", "tests/suite"].map(|folder| root.join(folder));
+    let folders = folders.into_iter().chain(std::env::var("XRUN_SUITE").ok().map(PathBuf::from));
+    for path in folders.flat_map(|folder| files::files(&folder, "exp")) {
         let (text, folder) = (read(&path), path.parent().expect("a folder"));
         let Ok(laid_out) = layout::laid_out(&text) else { continue };
         let before = planned(&text, folder);
