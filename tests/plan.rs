@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use small::{facts, grow, joint, study};
+use xrun::check::arms;
 use xrun::plan::node::Work;
 use xrun::plan::{Key, Plan, PlanError, PlannedRun, Why, build};
 use xrun::study::training::{Floor, RateShape, Shape};
@@ -93,10 +94,12 @@ fn nodes_follow_what_they_need_and_arms_have_theirs() {
         assert!(node.needs.iter().all(|need| seen.contains(need)), "{}", node.label);
         seen.insert(node.key.clone());
     }
-    let own = plan.nodes_of_arm("[post, grow]").expect("an arm");
+    let own = plan.nodes_of_arms(&arms(&plan.study, "[post, grow]").expect("an arm"));
     assert_eq!(own.len(), 1 + 2 * (3 + 3));
     assert!(own.iter().all(|node| node.needs.iter().all(|need| own.iter().any(|other| other.key == *need))));
-    assert_eq!(plan.nodes_of_arm("[post, shrink]"), None);
+    let all: Vec<usize> = (0..plan.study.arms.len()).collect();
+    assert_eq!(plan.nodes_of_arms(&all).len(), plan.nodes().len());
+    assert!(plan.nodes_of_arms(&[]).is_empty());
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod arms;
+mod asked;
 mod axes;
 mod claims;
 mod controls;
@@ -42,6 +43,7 @@ use crate::source::{FileId, Source, Sources, Span, World};
 use crate::study::Study;
 use crate::syntax::one_line;
 
+pub use self::asked::arms;
 pub use self::fields::{begins_statement, fields_of, takes};
 use self::load::Unit;
 use self::meaning::Traced;

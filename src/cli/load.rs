@@ -115,20 +115,25 @@ pub fn written(path: &Path) -> Result<Plan, Fault> {
     ron::from_str(&text).map_err(|error| cannot(format!("not a plan of this xrun: {error}")))
 }
 
-/// The index of the arm that is meant, by its values or its name.
+/// The arms that are meant, by their indices: those that have the values, or the control of that name.
+pub fn arms(plan: &Plan, said: &str) -> Result<Vec<usize>, Fault> {
+    let arms = crate::check::arms(&plan.study, said);
+    arms.map_err(|reason| Fault::Input(format!("`{}` has no arm `{said}`: {reason}", plan.study.name)))
+}
+
+/// The arm that is meant, where one alone can be.
 pub fn arm(plan: &Plan, said: &str) -> Result<usize, Fault> {
-    /// Names that are told where none is near.
+    /// Names that are told where several are meant.
     const MOST: usize = 12;
-    let spaceless = |name: &str| name.split_whitespace().collect::<String>();
-    let names = || plan.study.arms.iter().map(|arm| arm.name.as_str());
-    names().position(|name| spaceless(name) == spaceless(said)).ok_or_else(|| {
-        let hint = crate::diagnostic::guess(said, names()).unwrap_or_else(|| {
-            let known: Vec<&str> = names().take(MOST).collect();
-            let more = names().count() - known.len();
-            format!("it has {}{}", known.join(", "), if more == 0 { String::new() } else { format!(" and {more} more") })
-        });
-        Fault::Input(format!("`{}` has no arm `{said}`; {hint}", plan.study.name))
-    })
+    match arms(plan, said)?.as_slice() {
+        [arm] => Ok(*arm),
+        several => {
+            let known: Vec<&str> = several.iter().take(MOST).map(|arm| plan.study.arms[*arm].name.as_str()).collect();
+            let more = several.len() - known.len();
+            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+            Err(Fault::Input(format!("`{said}` stands for {} arms, say which: {}{more}", several.len(), known.join(", "))))
+        }
+    }
 }
 
 /// The store of the study that is meant; nothing is written.

@@ -24,7 +24,7 @@ const SAVE_EVERY: Duration = Duration::from_secs(10);
 pub struct Arguments {
     #[command(flatten)]
     which: Which,
-    /// Only what this arm needs, by its values or its name: '[post, grow]'
+    /// Only what these arms need, by their values, or a control by its name: '[post, grow]', '[post]'
     #[arg(long, value_name = "ARM")]
     arm: Option<String>,
     /// Nodes at a time [default: 1; on Slurm, what it gives]; the result does not depend on it
@@ -165,11 +165,11 @@ fn submit(
     Ok(if summary.interrupted { Outcome::Interrupted } else { Outcome::Done })
 }
 
-/// All nodes, or those of one arm.
+/// All nodes, or those of the arms that are meant.
 pub fn wanted(plan: &Plan, arm: Option<&str>) -> Result<Vec<Node>, Fault> {
     match arm {
         None => Ok(plan.nodes().into_iter().cloned().collect()),
-        Some(arm) => Ok(plan.nodes_of_arm(&plan.study.arms[load::arm(plan, arm)?].name).unwrap_or_default()),
+        Some(said) => Ok(plan.nodes_of_arms(&load::arms(plan, said)?)),
     }
 }
 

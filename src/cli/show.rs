@@ -16,7 +16,7 @@ use crate::run::store::{Standing, State, Store};
 pub struct Arguments {
     #[command(flatten)]
     which: Which,
-    /// The beginning of a node's key, an arm by its values or its name, or the name of a saved checkpoint
+    /// The beginning of a node's key, arms by their values or a control by its name, or the name of a saved checkpoint
     #[arg(value_name = "NODE|ARM")]
     said: String,
 }

@@ -67,12 +67,11 @@ impl Plan {
     pub fn nodes(&self) -> Vec<&Node> {
         self.graph.all().map(|(node, _)| node).collect()
     }
-    /// The nodes that the runs of an arm need, under all seeds; each follows what it needs. `None`: there is no such arm.
-    pub fn nodes_of_arm(&self, name: &str) -> Option<Vec<Node>> {
-        let mut runs = self.runs.iter().filter(|run| run.name == name).peekable();
-        runs.peek()?;
+    /// The nodes that the runs of arms need, told by their indices into [`Study::arms`], under all seeds; each follows what it needs.
+    pub fn nodes_of_arms(&self, arms: &[usize]) -> Vec<Node> {
+        let runs = self.runs.iter().filter(|run| arms.contains(&run.arm));
         let wanted: BTreeSet<&Key> = runs.flat_map(|run| &run.nodes).collect();
-        Some(self.nodes().into_iter().filter(|node| wanted.contains(&node.key)).cloned().collect())
+        self.nodes().into_iter().filter(|node| wanted.contains(&node.key)).cloned().collect()
     }
     /// A node and all that it needs; each follows what it needs. `None`: there is no such node.
     pub fn nodes_for(&self, key: &Key) -> Option<Vec<Node>> {

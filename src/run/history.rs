@@ -81,8 +81,8 @@ impl History {
         if self.keys.contains(&node.key) {
             return Why::Gone;
         }
-        let named = self.named.get(&(node.work.kind().to_owned(), node.label.clone()));
-        let there = named.into_iter().flatten().filter(|(key, _)| store.has(key));
+        let Some(named) = self.named.get(&(node.work.kind().to_owned(), node.label.clone())) else { return Why::New };
+        let there = named.iter().filter(|(key, _)| store.has(key));
         let inputs = Inputs::of(node);
         // Several studies may have used the name: the nearest tells most, and of equally near ones the last.
         let differing = there.rev().map(|(key, other)| (key, inputs.differing(other)));

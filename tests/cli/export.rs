@@ -232,7 +232,7 @@ fn nothing_that_is_there_gives_way() {
 fn what_is_not_there_is_told() {
     let bench = bench("bytes");
     for (arguments, said) in [
-        (["[pots]", "--seed", "3"], "`s` has no arm `[pots]`; did you mean `[post]`?"),
+        (["[pots]", "--seed", "3"], "`s` has no arm `[pots]`: no axis has the value `pots`; did you mean `post`?"),
         (["[pre]", "--seed", "4"], "`s` has no seed 4; it has 3 and 5"),
         (["[pre]", "--at", "step 5"], "[pre] has no checkpoint at `step 5`; it has them at step 4 (grow 1) and step 8 (end)"),
         (["[pre]", "--at", "grow 2"], "has no checkpoint at `grow 2`"),

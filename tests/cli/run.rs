@@ -266,6 +266,15 @@ fn one_arm_trains_what_it_needs() {
     bench.says(0, &["run", "study.exp", "--quiet", "--arm", "[pre,joint]"]);
     let report = bench.says(0, &["report", "study.exp"]);
     assert!(report.contains("2 of 14 runs finished"), "{report}");
+    // Values in any order, by their axis, and all arms that have them.
+    let shown = bench.says(0, &["show", "study.exp", "[schedule: joint, pre]"]);
+    assert!(shown.contains("done") && !shown.contains("missing"), "{shown}");
+    assert_eq!(shown, bench.says(0, &["show", "study.exp", "pre, joint"]));
+    let both = bench.says(0, &["show", "study.exp", "joint"]);
+    assert!(both.contains("missing") && both.len() > shown.len(), "{both}");
+    let said = bench.xrun(&["export", "study.exp", "joint", "--to", "out"]).stderr;
+    let said = String::from_utf8_lossy(&said).into_owned();
+    assert!(said.contains("`joint` stands for 2 arms, say which: [pre, joint], [post, joint]"), "{said}");
 }
 
 #[test]
