@@ -118,12 +118,16 @@ pub fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a
     if word.len() > LONGEST_SLIP {
         return Vec::new();
     }
+    let lower = word.to_lowercase();
     let allowed = (word.chars().count() / 3).max(1);
     let mut near: Vec<(usize, &str)> = known
         .into_iter()
         .take(MOST_COMPARED)
         .filter(|name| name.len() <= 2 * LONGEST_SLIP)
-        .map(|name| (strsim::damerau_levenshtein(word, name), name))
+        // Capitals are no other letters.
+        .map(|name| {
+            (strsim::damerau_levenshtein(word, name).min(strsim::damerau_levenshtein(&lower, &name.to_lowercase())), name)
+        })
         // Words without a letter in common are not near, however short they are.
         .filter(|(distance, name)| {
             *distance <= allowed && *distance < word.chars().count().max(name.chars().count()) && *name != word

@@ -414,7 +414,12 @@ impl Reader<'_> {
                 None => format!("`{found}` cannot stand here"),
             }
         };
-        self.diagnostics.push(Diagnostic::error("unexpected-token", message, span));
+        let said = Diagnostic::error("unexpected-token", message, span);
+        self.diagnostics.push(match found {
+            "=" => said.hint("`==` compares, and a field takes no sign"),
+            "/" if self.text[at..].starts_with("/*") => said.hint("write `//` for a remark"),
+            _ => said,
+        });
     }
 }
 

@@ -301,9 +301,17 @@ impl Scanner<'_> {
 
     fn stray(&mut self, at: usize) -> usize {
         let dots = self.text.len() - at - self.text[at..].trim_start_matches('.').len();
-        let length = self.text[at..].chars().next().map_or(1, char::len_utf8).max(dots);
+        let letter = self.text[at..].chars().next().unwrap_or(' ');
+        let length = letter.len_utf8().max(dots);
         let message = format!("`{}` has no meaning here", self.text[at..at + length].escape_debug());
-        self.diagnostics.push(Diagnostic::error("unexpected-character", message, self.span(at, at + length)));
+        let said = Diagnostic::error("unexpected-character", message, self.span(at, at + length));
+        self.diagnostics.push(match letter {
+            '#' => said.hint("write `//` for a remark"),
+            ';' => said.hint("a comma or a new line ends a statement"),
+            '\'' => said.hint("write texts in `\"…\"`"),
+            _ if letter.is_alphabetic() => said.hint("names are made of the letters a to z, digits and `_`"),
+            _ => said,
+        });
         self.mask(at, at + length);
         at + length
     }
