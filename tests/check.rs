@@ -269,6 +269,86 @@ fn axes_reach_into_arguments_and_move_together() {
 }
 
 #[test]
+fn a_whole_and_its_argument_are_replaced_in_any_order() {
+    let rates = |axes: &str| {
+        let study = study(&format!(
+            "data tales, model tiny, training plain, schedule joint(steps: 10)
+             {axes}
+             control c: [lr: 1e-2, adamw] with {{ optimizer.lr 3, optimizer sgd(lr: 1) }}
+             control d: [lr: 1e-2, adamw] with {{ optimizer sgd(lr: 1), optimizer.lr 3 }}
+             control e: [lr: 1e-2, adamw] with {{ optimizer sgd(lr: 1) }}"
+        ));
+        let mut rates: Vec<(String, f64)> = (study.arms.iter())
+            .map(|arm| {
+                let optimizer = arm.recipe.training.optimizer;
+                (format!("{optimizer:?}").split(' ').next().unwrap_or("").to_lowercase(), optimizer.lr())
+            })
+            .collect();
+        rates.sort_by(|a, b| a.partial_cmp(b).expect("numbers"));
+        rates
+    };
+    let (whole, argument) = ("vary optimizer over adamw(lr: 1e-4), lion(lr: 1e-5)\n", "vary optimizer.lr over 1e-3, 1e-2\n");
+    let expected = [("adamw", 1e-3), ("adamw", 1e-2), ("lion", 1e-3), ("lion", 1e-2), ("sgd", 1.0), ("sgd", 3.0), ("sgd", 3.0)];
+    let expected: Vec<(String, f64)> = expected.map(|(name, lr)| (name.to_owned(), lr)).into();
+    assert_eq!(rates(&format!("{whole}{argument}")), expected);
+    assert_eq!(rates(&format!("{argument}{whole}")), expected);
+}
+
+#[test]
+fn arms_are_asked_for_as_in_a_claim() {
+    let study = study(
+        "data tales, model tiny, training plain
+         vary placement over pre, post, deepnorm(alpha: 2 * layers)
+         vary schedule over joint(steps: 10), grow(phase: 5 steps), grow(phase: 6 steps)
+         vary optimizer.lr over 3e-3, 1e-2
+         vary (width, heads) over (8, 2), (16, 4)
+         vary context over 16, 8
+         except [post, grow(phase: 6 steps)], [width: 16, context: 8]
+         control long: [pre, joint, lr: 3e-3, width: 8, context: 16] matched to [pre, grow(phase: 5 steps), 3e-3, width: 8, context: 16] on tokens",
+    );
+    let asked = |said: &str| {
+        let arms = xrun::check::arms(&study, said);
+        arms.map(|arms| arms.into_iter().map(|arm| study.arms[arm].name.as_str()).collect::<Vec<_>>())
+    };
+    // In any order, by axis or not, however a number is written, with brackets and without.
+    let one = ["[pre, joint, 3e-3, (8, 2), 16]"];
+    for said in [
+        "[pre, joint, 3e-3, (8, 2), 16]",
+        "[pre,joint,3e-3,(8,2),16]",
+        "[context: 16, heads: 2, lr: .003, schedule: joint, placement: pre]",
+        " lr: 0.0030, width: 8, joint(steps: 10), pre, 16 ",
+    ] {
+        assert_eq!(asked(said).as_deref(), Ok(&one[..]), "{said}");
+    }
+    for said in ["long", "[long]", "[ long ]"] {
+        assert_eq!(asked(said).as_deref(), Ok(&["long"][..]), "{said}");
+    }
+    // An axis that is left out leaves all its values, of arms that are there.
+    assert_eq!(asked("[post]").map(|arms| arms.len()), Ok(2 * 2 * 3));
+    assert_eq!(asked("[]").map(|arms| arms.len()), Ok(study.arms.len() - 1));
+    for (said, reason) in [
+        ("[pre, jiont]", "no axis has the value `jiont`; did you mean `joint`?"),
+        ("[pre, shcedule: joint]", "no axis is called `shcedule`; did you mean `schedule`?"),
+        ("[grow]", "`grow` stands for 2 values; write the whole value, `grow(phase: 5 steps)`"),
+        ("[pre, post]", "a second value of `placement`"),
+        ("[post, grow(phase: 6 steps)]", "no arm has these values"),
+        ("[pre, grow(6 steps)]", "no axis has the value `grow(6 steps)`; the values are `pre`,"),
+        ("[pre", "`[` is not closed"),
+        ("[pre] [post]", "expected values in `[…]`"),
+        ("[pre]\nlet b = 2", "expected values in `[…]`"),
+        ("[pre] }", "`}` closes nothing"),
+    ] {
+        let found = asked(said).expect_err(said);
+        assert!(found.starts_with(reason), "{said}: {found}");
+    }
+    // What was read of a plan that someone else wrote.
+    let mut wild = study.clone();
+    wild.axes[0].values[0].text = "} [".to_owned();
+    assert!(xrun::check::arms(&wild, "[pre, joint]").is_err());
+    assert_eq!(xrun::check::arms(&wild, "long").map(|arms| arms.len()), Ok(1));
+}
+
+#[test]
 fn claims_are_linear_in_their_metrics() {
     let study = study(
         "data tales, model tiny, training plain

@@ -30,6 +30,8 @@ pub(super) struct Target<'a> {
 pub(super) struct Replacement<'a> {
     /// Unique in the study.
     pub(super) id: usize,
+    /// Given by a control, over what the axes give.
+    pub(super) by_control: bool,
     pub(super) target: Target<'a>,
     pub(super) statement: Statement<'a>,
 }
@@ -228,7 +230,7 @@ impl<'a> Checker<'a> {
                 given: Vec::new(),
                 body: statement.body.clone(),
             };
-            Replacement { id: *ids, target: target.clone(), statement }
+            Replacement { id: *ids, by_control: false, target: target.clone(), statement }
         });
         let replacements = replacements.collect();
         let (plain, first) = (self.plain_text(said), self.plain_text(&said[..1]));
@@ -313,7 +315,7 @@ impl<'a> Checker<'a> {
                 *ids += 1;
                 // From here on its path is known, and its head is the field alone.
                 let (head, key) = target.field.map_or((target.part.word(), ""), |field| (field.name, field.key));
-                Some(Replacement { id: *ids, target, statement: Statement { head, key, ..statement } })
+                Some(Replacement { id: *ids, by_control: true, target, statement: Statement { head, key, ..statement } })
             })
             .collect();
         all.into_iter().collect()

@@ -36,6 +36,21 @@ pub(super) struct Side {
     kl: Option<Span>,
 }
 
+impl Side {
+    /// Whether the difference between this side and another depends on what is measured.
+    fn differs_from(&self, other: &Side) -> bool {
+        let signed = |sign: f64| {
+            move |(factor, metric, chosen, _): &'_ (f64, Metric, Chosen, String)| (sign * factor, *metric, chosen.clone())
+        };
+        let all: Vec<(f64, Metric, Chosen)> =
+            self.terms.iter().map(signed(1.0)).chain(other.terms.iter().map(signed(-1.0))).collect();
+        all.iter().any(|(_, metric, chosen)| {
+            let same = all.iter().filter(|(_, other, arms)| other == metric && arms == chosen);
+            same.map(|(factor, ..)| factor).sum::<f64>() != 0.0
+        })
+    }
+}
+
 impl Claimed<'_> {
     /// With the numbers of arms.
     pub(super) fn noun(&self, numbers: &dyn Fn(&Chosen) -> Vec<usize>) -> Claim {
@@ -135,6 +150,12 @@ impl<'a> Checker<'a> {
             (grow_span, grow) = (Some(count.span), count.value as u32);
         }
         let mut within = None;
+        // `within -0.1` reads as a difference.
+        if let Some(Expr { kind: ExprKind::Binary { operator: Operator::Minus, left, right, .. }, .. }) = words.peek()
+            && matches!(&left.kind, ExprKind::Name(name) if name == "within")
+        {
+            return self.fail(Diagnostic::error("out-of-range", "a positive number is wanted", right.span));
+        }
         if words.eat("within") {
             let at = words.before();
             if operator != Some(Operator::About) {
@@ -158,6 +179,15 @@ impl<'a> Checker<'a> {
         };
         let (left, right) = (left?, right?);
         is_new?;
+        if !left.differs_from(&right) {
+            let message = if left.terms.len() + right.terms.len() > 0 {
+                "both sides are the same, whatever is measured"
+            } else {
+                "no metric is compared"
+            };
+            let said = Diagnostic::error("claims-nothing", message, statement.value_span());
+            return self.fail(said.hint("compare two arms, `validation_ce[a] < validation_ce[b]`"));
+        }
         let text = match (statement.said.first(), statement.said.last()) {
             (Some(first), Some(last)) => self.text(first.span.to(last.span)),
             _ => String::new(),

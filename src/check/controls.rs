@@ -120,9 +120,15 @@ impl<'a> Checker<'a> {
     /// `to [arm] on QUANTITY` behind `matched`; the inner `None` as in [`Checker::differences`].
     fn counterpart(&self, words: &mut Words<'_, 'a>, field: Option<&Field<'_, 'a>>) -> Option<Option<(Chosen, Quantity)>> {
         words.expect("to")?;
-        let Some(Expr { kind: ExprKind::List(to), span }) = words.next() else {
-            return words.missing("an arm in `[…]`");
+        let (to, span) = match words.peek() {
+            Some(Expr { kind: ExprKind::List(to), span }) => (to, span),
+            Some(Expr { kind: ExprKind::Name(name), span }) => {
+                let message = format!("expected an arm in `[…]`, found `{name}`");
+                return self.fail(Diagnostic::error("unexpected-words", message, *span).hint(format!("write `[{name}]`")));
+            }
+            _ => return words.missing("an arm in `[…]`"),
         };
+        words.next();
         let to = match field.and_then(|field| field.choose(self, to, *span)) {
             Some(Chosen::Cells(cells)) if cells.len() > 1 => self.fail(one_arm(cells.len(), *span)),
             other => other,

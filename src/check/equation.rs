@@ -6,6 +6,7 @@
 
 use super::Checker;
 use super::record::{Env, Scope};
+use super::units::Unit;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::study::equation::{Equation, Scalar, Stream, Sublayer};
@@ -359,7 +360,15 @@ impl<'c, 'a> Reader<'c, 'a> {
             _ => {
                 let mut words = checker.words(said, span, scope);
                 let amount = words.amount()?;
-                words.finish().map(|()| Scalar::Number(amount.value.value))
+                words.finish()?;
+                // What an equation counts: `step` and `l`.
+                match amount.value.unit {
+                    None | Some(Unit::Steps | Unit::Layers) => Some(Scalar::Number(amount.value.value)),
+                    Some(unit) => {
+                        let message = format!("expected steps, layers or a plain number, found {}", unit.name());
+                        checker.fail(Diagnostic::error("wrong-unit", message, amount.span))
+                    }
+                }
             }
         });
         if scalar.is_none() {

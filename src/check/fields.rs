@@ -258,7 +258,12 @@ impl<'a> Checker<'a> {
                         body: Rc::clone(&body),
                     });
                 }
-                None if after_comma && skipping => {}
+                // A misspelt field behind one that could not be read; or a word with which that one went on.
+                None if after_comma && skipping && self.is_near_a_field(begins, vocabulary.words()) => {
+                    grouped.lost.extend(near(name.unwrap_or(""), vocabulary.words()));
+                    self.unknown_field(first, vocabulary, owner);
+                }
+                None if after_comma && (skipping || grouped.poisoned && matches!(name, Some("then" | "otherwise"))) => {}
                 None if after_comma && !grouped.statements.is_empty() => {
                     if let (Some((name, _)), true) = (word(first), begins.parts.len() > 1 || item.label.is_some()) {
                         grouped.lost.extend(near(vocabulary.first(name), vocabulary.words()));
@@ -340,14 +345,30 @@ impl<'a> Checker<'a> {
 
     /// Whether an item reads as a misspelt field with its value rather than as one more value of the field before.
     pub(super) fn looks_like_a_field(&self, phrase: &Phrase, record: &Record<'a>) -> bool {
+        self.is_near_a_field(phrase, fields(record.kind).iter().map(|field| field.name))
+    }
+
+    fn is_near_a_field(&self, phrase: &Phrase, known: impl IntoIterator<Item = &'static str>) -> bool {
         let [Expr { kind: ExprKind::Name(name), .. }, second, ..] = phrase.parts.as_slice() else { return false };
         let goes_on = matches!(&second.kind, ExprKind::Name(word) if word == "with" || word == "in");
-        !goes_on && nearest(name, fields(record.kind).iter().map(|field| field.name)).is_some()
+        !goes_on && nearest(name, known).is_some()
     }
 
     /// Items that a statement's meaning leaves no room for.
     pub(super) fn nothing_more(&self, statement: &Statement<'a>) -> Option<()> {
-        let Some(item) = statement.more.first() else { return Some(()) };
+        let (item, others) = match statement.more.split_first() {
+            Some(more) => more,
+            None => return Some(()),
+        };
+        let (vocabulary, owner) = &*statement.body;
+        for other in others {
+            if let ItemContent::Phrase(content) = &other.content
+                && self.is_near_a_field(other.label.as_ref().unwrap_or(content), vocabulary.words())
+                && let Some(first) = other.label.as_ref().unwrap_or(content).parts.first()
+            {
+                self.unknown_field(first, *vocabulary, owner);
+            }
+        }
         self.left_over(statement, item)
     }
 

@@ -5,6 +5,7 @@
 use super::Checker;
 use super::arms::Field;
 use super::defaults;
+use super::names::twice;
 use super::record::{Record, Scope, Statement};
 use super::units::Unit;
 use super::words::{Words, unknown_word};
@@ -121,7 +122,7 @@ impl<'a> Checker<'a> {
             if arguments.is_empty() {
                 return self.fail(Diagnostic::error("missing-value", "a list without a seed", *span));
             }
-            let mut seeds: Vec<u64> = Vec::new();
+            let mut seeds: Vec<(u64, Span)> = Vec::new();
             for argument in arguments {
                 if let Some(key) = &argument.key {
                     return self.fail(Diagnostic::error("unexpected-words", "a seed has no key", key.span));
@@ -129,13 +130,12 @@ impl<'a> Checker<'a> {
                 let mut words = self.words(&argument.value.parts, argument.value.span, words.scope);
                 let seed = words.count(None)?;
                 words.finish()?;
-                if seeds.contains(&seed.value) {
-                    let message = format!("seed {} is given twice", seed.value);
-                    return self.fail(Diagnostic::error("given-twice", message, seed.span));
+                if let Some((_, first)) = seeds.iter().find(|(known, _)| *known == seed.value) {
+                    return self.fail(twice(format!("seed {}", seed.value), seed.span, *first));
                 }
-                seeds.push(seed.value);
+                seeds.push((seed.value, seed.span));
             }
-            Some(seeds)
+            Some(seeds.into_iter().map(|(seed, _)| seed).collect())
         })?;
         Some(self.or_default(record, "seeds", seeds, &defaults::SEEDS.to_string(), (0..defaults::SEEDS).collect()))
     }

@@ -69,6 +69,8 @@ impl<'a> Checker<'a> {
                 Vocabulary::OfTokenizer
             }
         };
+        let wiring = wiring?;
+        self.factors_are_finite(record, &wiring)?;
         Some(Model {
             name: record.name.to_owned(),
             doc: record.doc.map(str::to_owned),
@@ -81,13 +83,24 @@ impl<'a> Checker<'a> {
             ffn: ffn?,
             norm,
             qk_norm,
-            wiring: wiring?,
+            wiring,
             positions,
             embedding,
             head,
             init,
             vocabulary,
         })
+    }
+
+    /// Says where a factor that depends on the layer, the depth or the step is no finite number: `f(norm(x)) / (l - 1)` in layer 1.
+    fn factors_are_finite(&self, record: &Record<'a>, wiring: &Wiring) -> Option<()> {
+        let Some((placement, layer)) = wiring.not_finite() else { return Some(()) };
+        let at = record.field("placement").map_or(record.name_span, Statement::value_span);
+        let place = if layer == 0 { "outside of layers".to_owned() } else { format!("in layer {layer}") };
+        let message = format!("a factor of `{}` is no finite number {place}, before the first step", placement.name);
+        self.fail(
+            Diagnostic::error("not-finite", message, at).hint("`l` counts from 1 and `step` from 0: divide by what is never 0"),
+        )
     }
 
     fn shape(&self, record: &Record<'a>) -> Option<Shape> {

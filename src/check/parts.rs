@@ -79,11 +79,16 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The record of a part under replacements.
+    /// The record of a part under replacements. What the axes give comes before what a control gives, and a whole before its arguments: in
+    /// whatever order they are written, none is lost.
     fn part(&self, record: &Record<'a>, kind: Kind, replacements: &[&Replacement<'a>]) -> Option<Record<'a>> {
-        let whole = |replacement: &&&Replacement<'a>| replacement.target.field.is_none() && replacement.target.argument.is_none();
-        let statement = match replacements.iter().rfind(whole) {
-            Some(replacement) => &replacement.statement,
+        let mut replacements = replacements.to_vec();
+        replacements.sort_by_key(|replacement| (replacement.by_control, replacement.target.argument.is_some()));
+        let is_whole =
+            |replacement: &&Replacement<'a>| replacement.target.field.is_none() && replacement.target.argument.is_none();
+        let whole = replacements.iter().rposition(is_whole);
+        let statement = match whole {
+            Some(whole) => &replacements[whole].statement,
             None => record.field(kind.word())?,
         };
         let given = |replacement: &Replacement<'a>, name: &'a str| Given {
@@ -95,7 +100,7 @@ impl<'a> Checker<'a> {
             known: Rc::default(),
         };
         // Parameters of the schedule.
-        let parameters = replacements.iter().filter(|replacement| replacement.target.field.is_none());
+        let parameters = replacements.iter().skip(whole.unwrap_or(0)).filter(|replacement| replacement.target.field.is_none());
         let parameters: Vec<Given<'a>> =
             parameters.filter_map(|replacement| Some(given(replacement, replacement.target.argument?))).collect();
         let mut words = self.said(statement, Scope { env: &statement.env, record: None })?;

@@ -4,7 +4,7 @@
 
 use super::Checker;
 use super::equation::{Place, Reader};
-use super::names::Kind;
+use super::names::{Kind, twice};
 use super::record::{Record, Scope, Statement};
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::source::Span;
@@ -193,17 +193,18 @@ impl<'a> Checker<'a> {
                 _ => return self.left_over(statement, item),
             }
         }
+        let mut named: Vec<(Weight, Span)> = Vec::new();
         let factors = phrases.into_iter().map(|(said, span)| {
             let mut words = self.words(said, span, scope);
             let Some(part) = words.next() else { return words.missing("`(weights) * factor`") };
-            let factor = self.factor(part, scope)?;
+            let factor = self.factor(part, scope, &mut named)?;
             words.finish().map(|()| factor)
         });
         let factors: Vec<_> = factors.collect();
         factors.into_iter().collect()
     }
 
-    fn factor(&self, expr: &'a Expr, scope: Scope<'_, 'a>) -> Option<InitFactor> {
+    fn factor(&self, expr: &'a Expr, scope: Scope<'_, 'a>, named: &mut Vec<(Weight, Span)>) -> Option<InitFactor> {
         let ExprKind::Binary { operator: operator @ (Operator::Times | Operator::Over), left, right, .. } = &expr.kind else {
             let said = Diagnostic::error("wrong-type", "expected `(weights) * factor`", expr.span);
             return if matches!(expr.kind, ExprKind::Bad) { None } else { self.fail(said) };
@@ -214,17 +215,23 @@ impl<'a> Checker<'a> {
             _ => super::equation::divide(a, b),
         };
         if let ExprKind::Binary { .. } = left.kind {
-            let inner = self.factor(left, scope)?;
+            let inner = self.factor(left, scope, named)?;
             return Some(InitFactor { factor: combine(inner.factor, number?), ..inner });
         }
-        let weights = self.weights(left);
+        let weights = self.weights(left, named);
         Some(InitFactor { weights: weights?, factor: combine(Scalar::Number(1.0), number?) })
     }
 
-    fn weights(&self, expr: &'a Expr) -> Option<Vec<Weight>> {
-        let one = |expr: &'a Expr| match &expr.kind {
+    fn weights(&self, expr: &'a Expr, named: &mut Vec<(Weight, Span)>) -> Option<Vec<Weight>> {
+        let mut one = |expr: &'a Expr| match &expr.kind {
             ExprKind::Name(name) => match WEIGHTS.iter().find(|(known, _)| known == name) {
-                Some((_, weight)) => Some(*weight),
+                Some((_, weight)) => match named.iter().find(|(known, _)| known == weight) {
+                    Some((_, first)) => self.fail(twice(format!("`{name}`"), expr.span, *first)),
+                    None => {
+                        named.push((*weight, expr.span));
+                        Some(*weight)
+                    }
+                },
                 None => self.fail(super::words::unknown_word(name, expr.span, "a weight", &WEIGHTS.map(|(known, _)| known))),
             },
             ExprKind::Bad => None,

@@ -64,6 +64,8 @@ impl<'a> Checker<'a> {
         record.poisoned |= grouped.poisoned;
         record.lost.append(&mut grouped.lost);
         record.bodies.push(block.span);
+        // A whole field before its arguments, in whatever order they are written.
+        grouped.statements.sort_by_key(|statement| statement.head.contains('.'));
         for statement in grouped.statements {
             self.replace(&mut record, statement);
         }
@@ -266,7 +268,8 @@ impl<'a> Checker<'a> {
                         continue;
                     }
                     None => {
-                        let message = format!("`{}` takes {} arguments", callee.text, bound.len());
+                        let plural = if bound.len() == 1 { "" } else { "s" };
+                        let message = format!("`{}` takes {} argument{plural}", callee.text, bound.len());
                         fine = self.fail(Diagnostic::error("wrong-arguments", message, argument.value.span));
                         continue;
                     }

@@ -103,9 +103,11 @@ impl<'a> Checker<'a> {
         complete?;
         let controls: Option<Vec<Controlled<'a>>> = controls.into_iter().collect();
         let made: Option<Vec<Parts<'a>>> = made.into_iter().collect();
-        let claims: Option<Vec<Claimed<'a>>> = claims.into_iter().collect();
-        let probes: Option<Vec<Probed>> = probes.into_iter().collect();
-        let (made, controls, claims, probes) = (made?, controls?, claims?, probes?);
+        let (made, controls) = (made?, controls?);
+        // One that is wrong in itself does not hide that another does not fit.
+        let are_read = claims.iter().all(Option::is_some) && probes.iter().all(Option::is_some);
+        let claims: Vec<Claimed<'a>> = claims.into_iter().flatten().collect();
+        let probes: Vec<Probed> = probes.into_iter().flatten().collect();
         let numbers = |chosen: &Chosen| match chosen {
             Chosen::Cells(chosen) => chosen.iter().filter_map(|cell| cells.binary_search(cell).ok()).collect(),
             Chosen::Control(control) => vec![cells.len() + control],
@@ -114,6 +116,9 @@ impl<'a> Checker<'a> {
             |arm: usize| arm.checked_sub(cells.len()).and_then(|at| controls.get(at)).is_some_and(|c| c.matched.is_some());
         self.claims_fit(&claims, &made, &numbers, &is_matched);
         let probes = self.probes_fit(record, probes, &made);
+        if !are_read {
+            return None;
+        }
         let measures = self.measured(record, measures?, &claims);
         let reports = reports.into_iter().collect::<Option<Vec<_>>>()?;
         let seeds = seeds?;

@@ -38,7 +38,7 @@ impl<'a> Checker<'a> {
         let needed: &[(&str, &str)] = match record.field("checkpoint") {
             Some(_) => &[],
             None if record.field("model").is_none() && record.field("train").is_none() => &[("model", "checkpoint` or `model")],
-            None => &[("model", "model"), ("train", "train")],
+            None => &[("model", "model"), ("train", "train` or `checkpoint")],
         };
         let model = model.map(|model| model.map(|model| self.owned(record, ("model", model), |model| self.model(model))));
         let training = train.map(|train| {

@@ -290,6 +290,11 @@ impl<'a> Checker<'a> {
             }
             words.expect("then")?;
         }
+        if let Some(Expr { kind: ExprKind::Number(_), span }) = words.peek() {
+            let message = format!("expected a shape of the learning rate, found `{}`", self.text(*span));
+            let said = Diagnostic::error("unexpected-words", message, *span);
+            return self.fail(said.hint("the peak is an argument of the optimizer, `optimizer.lr`"));
+        }
         // A misspelt `warmup` stands where a shape could.
         let known = ["constant", "linear", "cosine", "wsd", "warmup"];
         let (kind, part) = words.one_of("a shape of the learning rate", &known)?;

@@ -69,7 +69,8 @@ impl<'a> Checker<'a> {
     pub(super) fn said<'c>(&'c self, statement: &'c Statement<'a>, scope: Scope<'c, 'a>) -> Option<Words<'c, 'a>> {
         if statement.label.is_some() {
             let message = format!("`{}` takes no colon", statement.head);
-            return self.fail(Diagnostic::error("unexpected-colon", message, statement.head_span).hint("take the colon away"));
+            let at = statement.label.and_then(<[Expr]>::last).map_or(statement.head_span, |word| word.span);
+            return self.fail(Diagnostic::error("unexpected-colon", message, at).hint("take the colon away"));
         }
         let words = self.words(statement.said, statement.head_span, scope);
         Some(Words { comma: statement.comma, given: &statement.given, ..words })
@@ -191,7 +192,18 @@ impl<'c, 'a> Words<'c, 'a> {
             }
             (None, None) => {
                 let span = first.span.to(last.span);
-                Diagnostic::error("unexpected-words", format!("`{}` has no meaning here", self.checker.text(span)), span)
+                let said =
+                    Diagnostic::error("unexpected-words", format!("`{}` has no meaning here", self.checker.text(span)), span);
+                let mut word = first;
+                while let ExprKind::Binary { left, .. } = &word.kind {
+                    word = left;
+                }
+                let is_unit = matches!(&word.kind, ExprKind::Name(name) if Unit::read(name).is_some());
+                if is_unit && !std::ptr::eq(word, first) {
+                    said.hint("a unit stands once, at the end: `5 + 3 steps`")
+                } else {
+                    said
+                }
             }
         })
     }

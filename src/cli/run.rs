@@ -24,7 +24,7 @@ const SAVE_EVERY: Duration = Duration::from_secs(10);
 pub struct Arguments {
     #[command(flatten)]
     which: Which,
-    /// Only what these arms need, by their values, or a control by its name: '[post, grow]', '[post]'
+    /// Only what these arms need, by their values, or a control by its name: '[post, grow]'
     #[arg(long, value_name = "ARM")]
     arm: Option<String>,
     /// Nodes at a time [default: 1; on Slurm, what it gives]; the result does not depend on it

@@ -239,6 +239,22 @@ impl Stream {
             other => other,
         }
     }
+    fn changing(&self, found: &mut Vec<Scalar>) {
+        match self {
+            Stream::X | Stream::Embedded | Stream::Bound(_) => {}
+            Stream::Norm { input, .. } | Stream::Sublayer { input, .. } | Stream::Stop(input) => input.changing(found),
+            Stream::Gain { start: number, input, .. }
+            | Stream::Learned { start: number, input, .. }
+            | Stream::Scale { factor: number, input } => {
+                found.extend((!matches!(number, Scalar::Number(_))).then(|| number.clone()));
+                input.changing(found);
+            }
+            Stream::Add(left, right) | Stream::Subtract(left, right) => {
+                left.changing(found);
+                right.changing(found);
+            }
+        }
+    }
     /// What `norm none` makes of this part: a norm is what it reads.
     pub fn bare(self) -> Stream {
         match self {
@@ -283,6 +299,12 @@ impl Equation {
         }
         keeps_x(&self.result, &bound)
     }
+    /// Its factors and first values that are no constants.
+    pub fn changing(&self) -> Vec<Scalar> {
+        let mut found = Vec::new();
+        self.bindings.iter().chain([&self.result]).for_each(|stream| stream.changing(&mut found));
+        found
+    }
     /// The same equation, [`Stream::replaced`] throughout.
     pub fn replaced(&self, replace: &impl Fn(Stream) -> Stream) -> Equation {
         let bindings = self.bindings.iter().map(|binding| binding.replaced(replace)).collect();
@@ -303,6 +325,10 @@ impl Branches {
     /// An equation without conditions.
     pub fn always(equation: Equation) -> Self {
         Self { cases: Vec::new(), otherwise: equation }
+    }
+    /// Factors that are no constants, case by case; those of the last, which has no condition, at the end.
+    pub fn changing(&self) -> Vec<Vec<Scalar>> {
+        self.cases.iter().map(|(_, equation)| equation).chain([&self.otherwise]).map(Equation::changing).collect()
     }
     /// The equation in force at a moment.
     pub fn at(&self, moment: &Moment) -> &Equation {

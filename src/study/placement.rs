@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::equation::{Branches, Equation, Scalar};
+use super::equation::{Branches, Equation, Moment, Scalar};
 
 /// A `placement` with its parameters filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,5 +81,44 @@ impl Wiring {
     /// One placement for the whole model.
     pub fn uniform(placement: Arc<Placement>, layers: usize) -> Self {
         Self { placements: vec![placement], layers: vec![(0, 0); layers] }
+    }
+
+    /// The first placement of which a factor in force before the first step is no finite number when all layers are there, and the layer, from 1;
+    /// 0 is outside of layers. Constants are not looked at.
+    pub fn not_finite(&self) -> Option<(&Placement, usize)> {
+        let depth = self.layers.len();
+        let moment = |layer| Moment { layer, depth, active_depth: depth, step: 0 };
+        let is_wrong = |numbers: &[Scalar], layer| numbers.iter().any(|number| !number.at(&moment(layer)).is_finite());
+        for (index, placement) in self.placements.iter().enumerate() {
+            let around = [&placement.entry, &placement.boundary, &placement.exit];
+            if around.into_iter().flatten().any(|equation| is_wrong(&equation.changing(), 0)) {
+                return Some((placement, 0));
+            }
+            let bodies = match &placement.body {
+                Body::Sublayers { attention, ffn } => vec![(attention, 0), (ffn, 1)],
+                Body::Layer(layer) => vec![(layer, 0)],
+            };
+            let bodies: Vec<_> = bodies.into_iter().map(|(branches, part)| (branches, part, branches.changing())).collect();
+            let init: Vec<Scalar> = placement
+                .init
+                .iter()
+                .map(|init| init.factor.clone())
+                .filter(|factor| !matches!(factor, Scalar::Number(_)))
+                .collect();
+            if init.is_empty() && bodies.iter().all(|(_, _, cases)| cases.iter().all(Vec::is_empty)) {
+                continue;
+            }
+            for (layer, (attention, ffn)) in self.layers.iter().enumerate() {
+                let in_force = |(branches, part, cases): &(&Branches, usize, Vec<Vec<Scalar>>)| {
+                    let case = branches.case_at(&moment(layer + 1)).unwrap_or(branches.cases.len());
+                    [*attention, *ffn][*part] == index && is_wrong(&cases[case], layer + 1)
+                };
+                let is_used = *attention == index || *ffn == index;
+                if is_used && is_wrong(&init, layer + 1) || bodies.iter().any(in_force) {
+                    return Some((placement, layer + 1));
+                }
+            }
+        }
+        None
     }
 }
