@@ -8,6 +8,7 @@ use std::rc::Rc;
 use super::Checker;
 use super::names::{Kind, listed, twice};
 use super::record::{Env, Record, Scope, Statement};
+use super::schedule::ACTIONS;
 use super::words::Words;
 use crate::diagnostic::{Diagnostic, near, nearest};
 use crate::source::Span;
@@ -351,7 +352,8 @@ impl<'a> Checker<'a> {
     fn is_near_a_field(&self, phrase: &Phrase, known: impl IntoIterator<Item = &'static str>) -> bool {
         let [Expr { kind: ExprKind::Name(name), .. }, second, ..] = phrase.parts.as_slice() else { return false };
         let goes_on = matches!(&second.kind, ExprKind::Name(word) if word == "with" || word == "in");
-        !goes_on && nearest(name, known).is_some()
+        // `restart lr` is an action and no `start`.
+        !goes_on && !ACTIONS.contains(&name.as_str()) && nearest(name, known).is_some()
     }
 
     /// Items that a statement's meaning leaves no room for.
