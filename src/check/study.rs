@@ -22,6 +22,8 @@ use crate::syntax::ast::{Expr, ExprKind};
 
 /// Runs of a study, each an arm under a seed: a plan holds some kilobytes of each.
 const MOST_RUNS: usize = 20_000;
+/// Phases and probes of all runs: a plan holds about three kilobytes of each.
+const MOST_NODES: usize = 50_000;
 
 impl<'a> Checker<'a> {
     /// Checks the root file: its declarations on their own, then its studies.
@@ -134,6 +136,8 @@ impl<'a> Checker<'a> {
             let noun = Control { text: control.text.clone(), doc: control.doc.map(str::to_owned), matched };
             (control.name.to_owned(), control.cell, Some(noun))
         });
+        let phases = made.iter().map(|parts| parts.timeline.as_ref().map_or(1, |timeline| timeline.segments.len()));
+        let nodes = phases.map(|phases| phases + probes.len()).sum::<usize>() * seeds.len();
         let mut records: Vec<Vec<Record<'a>>> = Vec::new();
         let mut filled: Vec<Filled> = Vec::new();
         let mut note = |list: &[Filled]| {
@@ -151,6 +155,11 @@ impl<'a> Checker<'a> {
         }
         if arms.len() * seeds.len() > MOST_RUNS {
             let message = format!("{} arms under {} seeds: more than {MOST_RUNS} runs", arms.len(), seeds.len());
+            let at = record.field("seeds").map_or(record.name_span, Statement::value_span);
+            return self.fail(Diagnostic::error("too-many-runs", message, at).hint("take fewer seeds, or vary less at a time"));
+        }
+        if nodes > MOST_NODES {
+            let message = format!("{nodes} phases and probes under {} seeds: more than {MOST_NODES}", seeds.len());
             let at = record.field("seeds").map_or(record.name_span, Statement::value_span);
             return self.fail(Diagnostic::error("too-many-runs", message, at).hint("take fewer seeds, or vary less at a time"));
         }
